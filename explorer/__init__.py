@@ -1,0 +1,53 @@
+"""The inside of a Transformer encoder, number by number. Usable from a notebook, a script or the page.
+
+import explorer
+
+model = explorer.load("minilm")
+run = explorer.run(model, model.batch(["The animal didn't cross the street."]))
+run.trace.pattern(layer=3)    # [batch, head, query, key]
+"""
+
+from explorer.config import BERT_BASE, CLASSROOM, MINILM, PAPER_BASE, PRESETS, EncoderConfig
+from explorer.device import available as available_devices
+from explorer.errors import (
+    ConfigError,
+    ExplorerError,
+    MaskError,
+    MemoryLimitError,
+    TextError,
+    WeightsError,
+)
+from explorer.loading import Model, build, load
+from explorer.run import Run, estimate_bytes, run
+from explorer.tape import SILENT, SITES, Recorder, Tape
+from explorer.text import Batch, sentences_of
+from explorer.trace import Trace
+
+__all__ = [
+    "BERT_BASE",
+    "CLASSROOM",
+    "MINILM",
+    "PAPER_BASE",
+    "PRESETS",
+    "SILENT",
+    "SITES",
+    "Batch",
+    "ConfigError",
+    "EncoderConfig",
+    "ExplorerError",
+    "MaskError",
+    "MemoryLimitError",
+    "Model",
+    "Recorder",
+    "Run",
+    "Tape",
+    "TextError",
+    "Trace",
+    "WeightsError",
+    "available_devices",
+    "build",
+    "estimate_bytes",
+    "load",
+    "run",
+    "sentences_of",
+]

@@ -1,0 +1,84 @@
+"""Models ready to run: an encoder with its parameters, its tokenizer, and the report of what was loaded."""
+
+import copy
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from explorer.config import MINILM, EncoderConfig
+from explorer.errors import ConfigError
+from explorer.model import Encoder, build_encoder
+from explorer.text import Batch, PaddingSide, Tokenizer, WordPieceTokenizer, WordTokenizer, make_batch
+from explorer.weights import LoadReport, draw_state, fill, load_minilm
+from explorer.weights.seeded import Initialisation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """An encoder on the CPU in eval mode, and what belongs to it. Safe to share between threads."""
+
+    config: EncoderConfig
+    encoder: Encoder
+    tokenizer: Tokenizer
+    report: LoadReport
+    _copies: dict[str, Encoder] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def batch(self, sentences: Sequence[str], pad_to: int | None = None, padding_side: PaddingSide = "right") -> Batch:
+        """The sentences as this encoder reads them: see `explorer.text.make_batch`."""
+        return make_batch(
+            sentences, self.tokenizer, max_len=self.config.max_len, pad_to=pad_to, padding_side=padding_side
+        )
+
+    def on(self, device: str) -> Encoder:
+        """The encoder on that device: on the CPU itself, elsewhere a copy that is made once."""
+        if device == "cpu":
+            return self.encoder
+        with self._lock:
+            if device not in self._copies:
+                self._copies[device] = copy.deepcopy(self.encoder).to(device)
+            return self._copies[device]
+
+    def first_layers(self, n_layers: int) -> "Model":
+        """The same model, run only through its first n layers. It shares all parameters.
+
+        Raises:
+            ConfigError: If it does not have that many layers.
+        """
+        if not 1 <= n_layers <= self.config.n_layers:
+            nearest = min(max(n_layers, 1), self.config.n_layers)
+            raise ConfigError(
+                f"n_layers ({n_layers}) must lie between 1 and {self.config.n_layers}, "
+                f"the layers this encoder has; nearest: {nearest}"
+            )
+        encoder = self.encoder.first(n_layers)
+        n_parameters = sum(parameter.numel() for parameter in encoder.parameters())
+        return Model(
+            config=replace(self.config, n_layers=n_layers),
+            encoder=encoder,
+            tokenizer=self.tokenizer,
+            report=replace(self.report, n_parameters=n_parameters),
+        )
+
+
+def build(config: EncoderConfig, *, seed: int = 0, init: Initialisation = "xavier") -> Model:
+    """An untrained encoder of any architecture, with seeded parameters and the word-level tokenizer."""
+    encoder = build_encoder(config)
+    n_parameters = fill(encoder, draw_state(config, seed=seed, init=init))
+    report = LoadReport(
+        source=f"Untrained: random weights drawn from seed {seed}.", trained=False, n_parameters=n_parameters
+    )
+    return Model(config=config, encoder=encoder, tokenizer=WordTokenizer(config.vocab_size), report=report)
+
+
+def load(name: str) -> Model:
+    """A trained encoder by name. `minilm` is all-MiniLM-L6-v2.
+
+    Raises:
+        ConfigError: If there is no encoder of that name.
+        WeightsError: If its files cannot be had or are not the published ones. The message says how to get them.
+    """
+    if name != "minilm":
+        raise ConfigError(f"there is no trained encoder {name!r}; there is: minilm")
+    encoder, tokenizer_path, report = load_minilm()
+    return Model(config=MINILM, encoder=encoder, tokenizer=WordPieceTokenizer(tokenizer_path), report=report)

@@ -1,0 +1,134 @@
+"""One recorded forward pass."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explorer import device as devices
+from explorer.config import EncoderConfig
+from explorer.errors import MemoryLimitError
+from explorer.model.positions import position_ids
+from explorer.tables import Tables
+from explorer.tape import Recorder
+from explorer.text import Batch
+from explorer.trace import Trace, to_numpy
+
+if TYPE_CHECKING:
+    from explorer.loading import Model
+
+logger = logging.getLogger(__name__)
+
+FLOAT_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one forward pass gave, and what it cost."""
+
+    trace: Trace
+    output: Float[np.ndarray, "batch pos d_model"]
+    """After the final norm where there is one. Read-only."""
+    batch: Batch
+    config: EncoderConfig
+    device: str
+    """Where it really ran."""
+    use_mask: bool
+    seconds: float
+    n_bytes: int
+    """Memory that the record holds."""
+    notes: tuple[str, ...]
+    """Sentences for the reader, such as a device that was not there."""
+
+    @property
+    def tables(self) -> Tables:
+        """The statistics of this run as tidy tables."""
+        return Tables(self.trace, self.batch, self.use_mask)
+
+
+def run(
+    model: "Model",
+    batch: Batch,
+    *,
+    device: str = "cpu",
+    use_mask: bool = True,
+    max_bytes: int | None = None,
+) -> Run:
+    """Runs the encoder once and keeps every site. The output is bitwise that of `model.encoder` alone.
+
+    `device` may be `auto`. With `use_mask=False` padding is attended to like any token, to see what the mask is for;
+    positions are the same either way.
+
+    Raises:
+        MemoryLimitError: If the estimate exceeds `max_bytes`. Nothing has been computed then.
+    """
+    needed = estimate_bytes(model.config, batch=batch.token_ids.shape[0], pos=batch.token_ids.shape[1])
+    if max_bytes is not None and needed > max_bytes:
+        raise MemoryLimitError(
+            f"This run would need about {needed / 2**20:,.0f} MiB, and {max_bytes / 2**20:,.0f} MiB are allowed. "
+            "Use shorter or fewer sentences, or fewer layers or heads."
+        )
+    device, note = devices.choose(device)
+    encoder = model.on(device)
+    tape = Recorder(keep_on(device))
+    mask = batch.key_padding_mask if use_mask and batch.n_padding else None
+    inputs = {
+        "token_ids": batch.token_ids,
+        "key_padding_mask": mask,
+        "position_ids": position_ids(batch.key_padding_mask),
+        "segment_ids": batch.segments,
+    }
+    with torch.inference_mode():
+        moved = {name: None if value is None else value.to(device) for name, value in inputs.items()}
+        devices.synchronize(device)
+        start = time.perf_counter()
+        output = encoder(**moved, tape=tape)
+        devices.synchronize(device)
+        seconds = time.perf_counter() - start
+        trace = Trace(_to_cpu(tape.values, device), model.config, mask)
+    logger.info("forward pass: %d x %d tokens on %s, %.1f ms", *batch.token_ids.shape, device, seconds * 1e3)
+    return Run(
+        trace=trace,
+        output=to_numpy(output),
+        batch=batch,
+        config=model.config,
+        device=device,
+        use_mask=use_mask,
+        seconds=seconds,
+        n_bytes=trace.n_bytes,
+        notes=() if note is None else (note,),
+    )
+
+
+def keep_on(device: str) -> Callable[[str], bool]:
+    """Which sites to keep: all; on the CPU all but the scores, which follow bit for bit from q and k."""
+    return lambda site: device != "cpu" or not site.endswith("attn.scores")
+
+
+def estimate_bytes(config: EncoderConfig, *, batch: int, pos: int) -> int:
+    """Memory that the record of a run will hold, at least: each kept tensor, once.
+
+    Grows with the square of the length: 12 heads of 512 tokens are 12.6 MB a layer.
+    """
+    stream = batch * pos * config.d_model
+    square = batch * config.n_heads * pos * pos
+    # q, k and v; z; attn_out; sum; norm out; ff_out; sum; norm out
+    per_layer = 10 * stream + batch * pos * config.d_ff + 2 * square
+    return FLOAT_BYTES * (config.n_layers * per_layer + 6 * stream)
+
+
+def _to_cpu(values: dict[str, Tensor], device: str) -> dict[str, Tensor]:
+    """One transfer at the end. Sites that are the same tensor stay the same tensor."""
+    if device == "cpu":
+        return values
+    moved: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Tensor] = {}
+    return {
+        site: moved.setdefault((value.data_ptr(), tuple(value.shape), value.stride()), value.cpu())
+        for site, value in values.items()
+    }

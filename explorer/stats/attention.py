@@ -1,0 +1,29 @@
+"""Statistics of attention patterns."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+def attention_entropy(
+    pattern: Float[np.ndarray, "batch head query key"],
+    key_padding_mask: Bool[np.ndarray, "batch key"],
+) -> Float[np.ndarray, "batch head query"]:
+    """Shannon entropy of each attention row, in nats.
+
+    0 when a query looks at a single key; log(n) when it spreads evenly over the n real
+    keys of its sequence. Rows of padded queries are NaN: they are not part of the text.
+
+    Raises:
+        ValueError: If a padded key has weight, i.e. the mask is not the one of this run.
+
+    Source: Clark et al. 2019, "What Does BERT Look At?", section 3.3.
+    """
+    if (pattern * key_padding_mask[:, None, None, :]).any():
+        raise ValueError("a padded key has weight: the mask is not the one of this run, or the run had its mask off")
+    return np.where(key_padding_mask[:, None, :], np.nan, row_entropy(pattern))
+
+
+def row_entropy(pattern: Float[np.ndarray, "*axes key"]) -> Float[np.ndarray, "*axes"]:
+    """Entropy of each row over all its keys, in nats, with 0 log 0 = 0."""
+    weights = pattern.astype(np.float64)
+    return -np.sum(weights * np.log(weights, out=np.zeros_like(weights), where=weights > 0), axis=-1)
