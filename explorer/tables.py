@@ -1,6 +1,5 @@
 """The statistics of one run as tidy tables: one observation a row, padding left out."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +11,6 @@ from explorer.stats.residual import l2_norm
 from explorer.text import Batch
 from explorer.trace import Trace
 
-Measure = Callable[[np.ndarray], dict[str, np.ndarray]]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
@@ -23,17 +20,18 @@ class Tables:
     batch: Batch
     use_mask: bool
 
-    def attention(self) -> pd.DataFrame:
+    def attention(self, layer: int | None = None) -> pd.DataFrame:
         """One row a layer, head and real query: its entropy in nats, the maximum possible, and its strongest key.
 
+        All layers where none is named.
         `n_keys` is the number of keys it may attend to: the real ones, or all where the mask was off.
         """
         padding = self.batch.key_padding_mask.numpy()
         hidden_keys = padding if self.use_mask else np.zeros_like(padding)
         tokens = np.array(self.batch.tokens, dtype=object)
         frames = []
-        for layer in range(self.trace.config.n_layers):
-            pattern = self.trace.pattern(layer)  # [batch, head, query, key]
+        for number in range(self.trace.config.n_layers) if layer is None else [layer]:
+            pattern = self.trace.pattern(number)  # [batch, head, query, key]
             entropy = attention_entropy(pattern, hidden_keys)
             sentence, head, query = np.nonzero(np.broadcast_to(~padding[:, None, :], entropy.shape))
             strongest = pattern.argmax(axis=-1)[sentence, head, query]
@@ -42,7 +40,7 @@ class Tables:
                 pd.DataFrame(
                     {
                         "sentence": sentence,
-                        "layer": layer,
+                        "layer": number,
                         "head": head,
                         "position": query,
                         "token": tokens[sentence, query],
@@ -91,16 +89,28 @@ class Tables:
             frames.append(self._per_token(measured, layer=layer))
         return pd.concat(frames, ignore_index=True)
 
+    def stream(self) -> pd.DataFrame:
+        """One row a checkpoint of the residual stream and real token: its L2 norm.
+
+        Checkpoints are `pre` of layer 0, then `mid` and `post` of each layer, then `final` where there is a final
+        norm. What enters a later layer is the `post` of the layer before.
+        """
+        trace = self.trace
+        frames = [self._per_token({"norm": l2_norm(trace.resid("pre", 0))}, point="pre", layer=0)]
+        for layer in range(trace.config.n_layers):
+            for point in ("mid", "post"):
+                frames.append(self._per_token({"norm": l2_norm(trace.resid(point, layer))}, point=point, layer=layer))
+        if trace.config.final_norm:
+            frames.append(self._per_token({"norm": l2_norm(trace.final_norm("out"))}, point="final"))
+        return pd.concat(frames, ignore_index=True)
+
     def shapes(self) -> pd.DataFrame:
         """Every site with its shape, bytes, parameters and FLOPs: see `Trace.shapes`."""
         return self.trace.shapes()
 
-    def _per_token(
-        self, measured: dict[str, np.ndarray], *, norm: str | None = None, layer: int | None = None
-    ) -> pd.DataFrame:
+    def _per_token(self, measured: dict[str, np.ndarray], *, layer: int | None = None, **labels: str) -> pd.DataFrame:
         sentence, position = np.nonzero(~self.batch.key_padding_mask.numpy())
-        labels: dict[str, object] = {} if norm is None else {"norm": norm}
-        frame = pd.DataFrame(
+        return pd.DataFrame(
             {
                 "sentence": sentence,
                 "layer": pd.array([layer] * len(sentence), dtype="Int64"),
@@ -110,4 +120,3 @@ class Tables:
                 **{name: values[sentence, position] for name, values in measured.items()},
             }
         )
-        return frame

