@@ -1,0 +1,44 @@
+"""Encoder Explorer: the page. Controls -> run -> the chosen view."""
+
+import streamlit as st
+
+from components import controls, page, panels, state
+from components.request import Request
+from components.theme import palette
+from explorer import ExplorerError
+
+
+def main() -> None:
+    """One run of the script: everything that may need a forward pass happens here."""
+    page.set_up()
+    state.open_page()
+    page.watch_screen()
+    state.warm()
+    try:
+        request = controls.request()
+        answer = state.answer(request)
+    except ExplorerError as error:
+        page.refusal(error)
+    else:
+        for note in (*state.link_notes(), *answer.notes):
+            page.note(note)
+        page.status_line(answer.run, answer.model, request.source)
+        show(request)
+    state.write_address()
+
+
+@st.fragment
+def show(request: Request) -> None:
+    """What is looked at. A choice in here runs this part alone, and no forward pass."""
+    answer = state.answer(request)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        view = controls.view_picker(panels.NAMES)
+        sentence = controls.sentence_picker(answer.run)
+    page.token_ribbon(answer.run, sentence)
+    layer, head = state.selection(answer.run)
+    look = panels.Look(answer=answer, sentence=sentence, layer=layer, head=head, palette=palette(state.theme_kind()))
+    panels.ALL[view](look)
+    state.write_address()
+
+
+main()

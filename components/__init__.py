@@ -1,0 +1,1 @@
+"""What is seen: colours, labels, figures, controls and panels."""

@@ -1,0 +1,114 @@
+"""The state of the page as an address: every control's value, read from a link and written back to it.
+
+Streamlit can bind a widget to a query parameter, but not where bounds depend on another control: a slider whose maximum
+changes takes the link's value again or raises, and a hidden control drops out of the link. So one table says what each
+parameter may be, and this module reads, keeps and writes them all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from explorer.config import CLASSROOM, LIMITS
+from explorer.weights.seeded import MAX_SEED
+
+DEFAULT_TEXT: Final = "The animal didn't cross the street because it was too tired.\nThe street was too wide."
+MAX_CHARACTERS: Final = 20_000
+MAX_PAD: Final = 512
+MAX_WIDTH: Final = 1024
+MAX_FF: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a query parameter means. `parse` raises ValueError for what it may not be."""
+
+    default: Any
+    parse: Callable[[str], Any]
+
+
+def encode(value: Any) -> str:
+    """A value as it stands in the address: `true`, `false`, a number, a word, or `3.5` for a pair."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ".".join(str(part) for part in value)
+    return str(value)
+
+
+def _one_of(*options: str) -> Callable[[str], str]:
+    def parse(raw: str) -> str:
+        if raw not in options:
+            raise ValueError(raw)
+        return raw
+
+    return parse
+
+
+def _between(low: int, high: int) -> Callable[[str], int]:
+    def parse(raw: str) -> int:
+        if not (raw.isascii() and raw.isdigit() and len(raw) <= 12 and low <= int(raw) <= high):
+            raise ValueError(raw)
+        return int(raw)
+
+    return parse
+
+
+def _switch(raw: str) -> bool:
+    return _one_of("true", "1", "false", "0")(raw.lower()) in ("true", "1")
+
+
+def _pair(raw: str) -> tuple[int, int]:
+    first, second = raw.split(".")
+    count = _between(0, 1023)
+    return count(first), count(second)
+
+
+def _text(raw: str) -> str:
+    if len(raw) > MAX_CHARACTERS:
+        raise ValueError(raw)
+    return raw
+
+
+PARAMETERS: Final[dict[str, Parameter]] = {
+    "source": Parameter("minilm", _one_of("minilm", "built")),
+    "text": Parameter(DEFAULT_TEXT, _text),
+    "layers": Parameter(0, _between(*LIMITS["n_layers"])),  # 0: as many as the source has by itself
+    "heads": Parameter(CLASSROOM.n_heads, _between(1, MAX_WIDTH)),
+    "d_model": Parameter(CLASSROOM.d_model, _between(1, MAX_WIDTH)),
+    "d_ff": Parameter(CLASSROOM.d_ff, _between(1, MAX_FF)),
+    "activation": Parameter(CLASSROOM.activation, _one_of("relu", "gelu", "silu")),
+    "norm": Parameter(CLASSROOM.norm_placement, _one_of("post", "pre")),
+    "positions": Parameter(CLASSROOM.positions, _one_of("sinusoidal", "learned", "none")),
+    "final_norm": Parameter("auto", _one_of("auto", "true", "false")),
+    "init": Parameter("xavier", _one_of("xavier", "normal")),
+    "seed": Parameter(0, _between(0, MAX_SEED)),
+    "pad_to": Parameter(0, _between(0, MAX_PAD)),
+    "pad_side": Parameter("right", _one_of("right", "left")),
+    "mask": Parameter(True, _switch),
+    "device": Parameter("auto", _one_of("auto", "cpu", "cuda", "mps")),
+    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes")),
+    "sentence": Parameter(0, _between(0, 9_999)),
+    "sel": Parameter((3, 1), _pair),
+    "quantity": Parameter("std_in", _one_of("std_in", "mean_in", "std_out", "mean_out")),
+    "norm_at": Parameter("norm2", _one_of("embed", "norm1", "norm2", "final")),
+}
+"""Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""
+
+
+def read(query: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """The values that an address asks for, and the keys whose value it may not have. Unknown keys are ignored."""
+    values, refused = {}, []
+    for key, parameter in PARAMETERS.items():
+        values[key] = parameter.default
+        if key in query:
+            try:
+                values[key] = parameter.parse(query[key])
+            except ValueError:
+                refused.append(key)
+    return values, refused
+
+
+def write(values: dict[str, Any]) -> dict[str, str]:
+    """The address of these values: what differs from the default, in a fixed order."""
+    return {key: encode(values[key]) for key, parameter in PARAMETERS.items() if values[key] != parameter.default}

@@ -1,0 +1,6 @@
+"""The layers x heads grid: every head of one sentence in one canvas, one of them chosen."""
+
+from .mount import attention_grid, read_pick
+from .payload import MAX_CELLS, pack, pool, read_header
+
+__all__ = ["MAX_CELLS", "attention_grid", "pack", "pool", "read_header", "read_pick"]

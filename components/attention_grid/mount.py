@@ -1,0 +1,91 @@
+"""The canvas on the page, and the way a choice travels between it and the server.
+
+Two components, because they change at different times: the grid gets the pixels, once a sentence;
+the announcer gets the choice, a few bytes a click, and tells the grid inside the browser.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from .payload import read_header
+
+_HERE = Path(__file__).parent
+_LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+# An inline component is one module and cannot import a file, so the drawing goes in front of the rest.
+_grid = st.components.v2.component("attention_grid", css=_text("grid.css"), js=_text("draw.js") + _text("grid.js"))
+_selection = st.components.v2.component("attention_grid_selection", js=_text("selection.js"))
+
+
+def attention_grid(
+    payload: bytes,
+    *,
+    selected: tuple[int, int],
+    on_pick: Callable[[int, int], None],
+    key: str = "grid",
+    height: int = 430,
+) -> None:
+    """Draw the payload of `pack` with `selected` (layer, head) framed; `height` is in CSS pixels.
+
+    `on_pick(layer, head)` runs as a callback, before the script, when a tile is chosen by mouse or
+    keyboard; both numbers are within the payload. Pass the choice back as `selected` in the rerun
+    that follows: it is the server that decides, the canvas only runs ahead of it. A `selected`
+    outside the grid is clamped to the nearest tile.
+
+    Raises:
+        ValueError: If `key` holds anything but letters, digits, `_` and `-`; the browser finds the
+            grid by the class name made of it.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        raise ValueError(f"key ({key!r}) must be made of letters, digits, '_' and '-'")
+    header = read_header(payload)
+    n_layers, n_heads = header["n_layers"], header["n_heads"]
+    layer, head = (_clamp(int(selected[0]), n_layers), _clamp(int(selected[1]), n_heads))
+    picked = partial(_picked, key, n_layers, n_heads, on_pick)
+    with st.container(gap=None):  # the announcer has no height and must not leave a gap either
+        _grid(key=key, data=payload, height=height, on_pick_change=picked)
+        echo = st.session_state.get(_echo_key(key), 0)
+        _selection(key=f"{key}-selection", data={"grid": key, "layer": layer, "head": head, "echo": echo})
+
+
+def read_pick(value: object, n_layers: int, n_heads: int) -> tuple[int, int, int] | None:
+    """(layer, head, serial) out of what a browser sent, or None where it is no pick.
+
+    Layer and head are clamped to the grid: a pick made just before the architecture shrank lands on
+    the last tile. The serial numbers the picks of one page.
+    """
+    if not isinstance(value, dict):
+        return None
+    numbers = [number for name in ("layer", "head", "serial") if type(number := value.get(name)) is int]
+    if len(numbers) < 3:  # one is missing or no integer; a bool is no layer either
+        return None
+    layer, head, serial = numbers
+    return _clamp(layer, n_layers), _clamp(head, n_heads), min(max(serial, 0), _LAST_SERIAL)
+
+
+def _picked(key: str, n_layers: int, n_heads: int, on_pick: Callable[[int, int], None]) -> None:
+    state = st.session_state.get(key)
+    pick = read_pick(state.get("pick") if isinstance(state, dict) else None, n_layers, n_heads)
+    if pick is None:
+        return
+    layer, head, serial = pick
+    # The announcement names the last pick it knows of, so the canvas can tell an answer from old news.
+    st.session_state[_echo_key(key)] = serial
+    on_pick(layer, head)
+
+
+def _echo_key(key: str) -> str:
+    return f"{key}-echo"
+
+
+def _clamp(number: int, count: int) -> int:
+    return min(max(number, 0), count - 1)

@@ -1,0 +1,260 @@
+"""The controls: sidebar and text box in, one validated request out."""
+
+from typing import Any, Final
+
+import streamlit as st
+
+from components import page, state
+from components.address import DEFAULT_TEXT, MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH
+from components.labels import shorten
+from components.request import Request, minilm_config
+from explorer import MINILM, PRESETS, EncoderConfig, Model, Run
+from explorer.config import CLASSROOM, LIMITS, divisors, nearest_divisor
+from explorer.device import available
+from explorer.weights.seeded import MAX_SEED
+
+SOURCES: Final = {"minilm": "Trained MiniLM", "built": "Built from scratch"}
+PLACEMENTS: Final = {"post": "Post-LN", "pre": "Pre-LN"}
+ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
+POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
+FINAL_NORMS: Final = {"auto": "As the placement asks", "true": "On", "false": "Off"}
+INITIALISATIONS: Final = {"xavier": "Xavier uniform", "normal": "Normal (0, 0.02)"}
+SIDES: Final = {"right": "Right", "left": "Left"}
+DEVICES: Final = {"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU"}
+BUILT_PRESETS: Final = ("classroom", "paper base")
+
+
+def text_box() -> str:
+    """The sentences, as typed."""
+    return state.draw(
+        "text",
+        st.text_area,
+        "Sentences, one a line. Ctrl+Enter runs them.",
+        fit=lambda text: text[:MAX_CHARACTERS],
+        max_chars=MAX_CHARACTERS,
+        height=84,
+        placeholder=DEFAULT_TEXT,
+    )
+
+
+def sidebar() -> dict[str, Any]:
+    """Everything but the text: the fields of a request."""
+    with st.sidebar:
+        st.html('<p class="name">Encoder Explorer</p>')
+        source = _source()
+        config, seed, init = _trained_encoder() if source == "minilm" else _built_encoder()
+        st.markdown("**Padding**")
+        pad_to = state.draw(
+            "pad_to",
+            st.number_input,
+            "Pad to",
+            fit=_within(0, MAX_PAD),
+            min_value=0,
+            max_value=MAX_PAD,
+            step=1,
+            help="Number of tokens. 0 pads to the longest sentence.",
+        )
+        mask = state.draw(
+            "mask",
+            st.toggle,
+            "Hide padding (mask)",
+            fit=bool,
+            help="Off: padding is attended to like any token. That is what the mask is for.",
+        )
+        with st.expander("Padding side and device"):
+            pad_side = _choice("pad_side", "Padding side", SIDES)
+            device = _choice("device", "Run on", {key: DEVICES[key] for key in ("auto", *sorted(available()))})
+    return {
+        "source": source,
+        "config": config,
+        "seed": seed,
+        "init": init,
+        "pad_to": pad_to,
+        "pad_side": pad_side,
+        "mask": mask,
+        "device": device,
+    }
+
+
+def request() -> Request:
+    """What the reader asks for now.
+
+    Raises:
+        ConfigError: If the architecture cannot be built.
+    """
+    fields = sidebar()
+    return Request(text=text_box(), **fields)
+
+
+def view_picker(names: dict[str, str]) -> str:
+    """Which view is shown."""
+    return state.draw(
+        "view",
+        st.segmented_control,
+        "View",
+        list(names),
+        fit=lambda value: value if value in names else next(iter(names)),
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        required=True,
+    )
+
+
+def sentence_picker(run: Run) -> int:
+    """Which sentence of the batch is looked at. Nothing is drawn where there is only one."""
+    sentences = run.batch.sentences
+    if len(sentences) == 1:
+        state.keep("sentence", 0)
+        return 0
+    return state.draw(
+        "sentence",
+        st.selectbox,
+        "Sentence",
+        list(range(len(sentences))),
+        fit=_within(0, len(sentences) - 1),
+        bounds=sentences,
+        format_func=lambda row: f"{row + 1}: {shorten(sentences[row], 60)}",
+        label_visibility="collapsed",
+    )
+
+
+def _source() -> str:
+    found = state.trained()
+    if not isinstance(found, Model):
+        page.note(str(found))
+        sources = {"built": SOURCES["built"]}
+    else:
+        sources = SOURCES
+    return _choice("source", "Encoder", sources, on_change=_source_changed)
+
+
+def _source_changed() -> None:
+    """Each source keeps its own number of layers."""
+    chosen = st.session_state["source"]
+    state.swap_layers(chosen)
+
+
+def _trained_encoder() -> tuple[EncoderConfig, int, str]:
+    """MiniLM: only the number of layers to run is free. The rest is shown, and fixed."""
+    n_layers = _layers("Layers (run the first)", MINILM.n_layers, MINILM.n_layers)
+    fixed = {
+        "Heads": str(MINILM.n_heads),
+        "Norm placement": PLACEMENTS[MINILM.norm_placement],
+    }
+    for label, value in fixed.items():
+        st.selectbox(label, [value], disabled=True, key=f"fixed {label}")
+    st.caption(
+        f"Trained weights fix the rest: width {MINILM.d_model}, feed-forward {MINILM.d_ff:,}, "
+        f"{ACTIVATIONS[MINILM.activation]}, {POSITIONS[MINILM.positions].lower()} positions, no final norm. "
+        "Build from scratch to change it."
+    )
+    return minilm_config(n_layers), 0, "xavier"
+
+
+def _built_encoder() -> tuple[EncoderConfig, int, str]:
+    n_layers = _layers("Layers", LIMITS["n_layers"][1], CLASSROOM.n_layers)
+    d_model = state.get("d_model")
+    if "d_model" in st.session_state:
+        d_model = st.session_state["d_model"]
+    heads = divisors(d_model)
+    n_heads = state.draw(
+        "heads",
+        st.selectbox,
+        "Heads",
+        heads,
+        fit=lambda wanted: nearest_divisor(d_model, wanted),
+        bounds=d_model,
+        help=f"Only divisors of the model width ({d_model}) are offered.",
+    )
+    placement = _choice("norm", "Norm placement", PLACEMENTS)
+    with st.expander("Widths, activation, positions, seed"):
+        st.selectbox(
+            "Start from",
+            BUILT_PRESETS,
+            index=None,
+            placeholder="Choose a preset",
+            format_func=str.capitalize,
+            key="preset",
+            on_change=_apply_preset,
+        )
+        state.draw(
+            "d_model",
+            st.number_input,
+            "Model width",
+            fit=_within(1, MAX_WIDTH),
+            min_value=1,
+            max_value=MAX_WIDTH,
+            step=1,
+        )
+        d_ff = state.draw(
+            "d_ff", st.number_input, "Feed-forward width", fit=_within(1, MAX_FF), min_value=1, max_value=MAX_FF, step=1
+        )
+        activation = _choice("activation", "Activation", ACTIVATIONS)
+        positions = _choice("positions", "Positions", POSITIONS)
+        final_norm = _choice("final_norm", "Final norm", FINAL_NORMS)
+        init = _choice("init", "Initial weights", INITIALISATIONS)
+        seed = state.draw(
+            "seed", st.number_input, "Seed", fit=_within(0, MAX_SEED), min_value=0, max_value=MAX_SEED, step=1
+        )
+    config = EncoderConfig(
+        n_layers=n_layers,
+        n_heads=n_heads,
+        d_model=d_model,
+        d_ff=d_ff,
+        norm_placement=placement,
+        activation=activation,
+        positions=positions,
+        final_norm={"auto": None, "true": True, "false": False}[final_norm],
+    )
+    return config, seed, init
+
+
+def _layers(label: str, most: int, usual: int) -> int:
+    n_layers = state.draw(
+        "layers",
+        st.slider,
+        label,
+        fit=lambda wanted: min(max(wanted or usual, 1), most),
+        bounds=(label, most),
+        min_value=1,
+        max_value=most,
+    )
+    state.keep("layers", 0 if n_layers == usual else n_layers)
+    return n_layers
+
+
+def _apply_preset() -> None:
+    """Puts the preset's values into the controls; they stay free to change."""
+    name = st.session_state["preset"]
+    if name is None:
+        return
+    config = PRESETS[name]
+    values = {
+        "layers": config.n_layers,
+        "heads": config.n_heads,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "activation": config.activation,
+        "norm": config.norm_placement,
+        "positions": config.positions,
+        "final_norm": "auto",
+    }
+    for key, value in values.items():
+        state.put(key, value)
+
+
+def _choice(key: str, label: str, options: dict[str, str], **kwargs: Any) -> Any:
+    return state.draw(
+        key,
+        st.selectbox,
+        label,
+        list(options),
+        fit=lambda value: value if value in options else next(iter(options)),
+        bounds=tuple(options),
+        format_func=options.__getitem__,
+        **kwargs,
+    )
+
+
+def _within(low: int, high: int) -> Any:
+    return lambda value: min(max(value, low), high) if isinstance(value, int) else low

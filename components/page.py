@@ -1,0 +1,128 @@
+"""The frame of the page: its title and width, its style, the status line and the token ribbon."""
+
+from html import escape
+from typing import Final
+
+import streamlit as st
+
+from components import state
+from components.labels import markdown_escape, visible
+from components.theme import format_number, format_seconds, palette
+from explorer import Model, Run
+
+ABOVE_AND_BELOW: Final = 360
+"""Height that the rest of the page takes, in CSS pixels: what a figure must leave free to be seen whole."""
+
+STYLE: Final = """<style>
+[data-testid="stMainBlockContainer"] { padding: 2.25rem 1.25rem 2rem; }
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: .5rem; }
+[data-testid="stHeader"] { background: transparent; height: 2rem; min-height: 2rem; pointer-events: none; }
+[data-testid="stHeader"] button { pointer-events: auto; }
+[data-testid="stSidebarHeader"] { height: 2rem; min-height: 2rem; margin: 0; padding: .25rem .5rem 0; }
+[data-testid="stSidebarUserContent"] { padding-bottom: 2rem; }
+[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: .6rem; }
+.status { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; font-variant-numeric: tabular-nums; font-size: .95rem; }
+.note { border-left: 3px solid ACCENT; padding-left: .5rem; font-size: .95rem; }
+.js-plotly-plot text { font-variant-numeric: tabular-nums; }
+.name { font-size: 1.15rem; font-weight: 650; margin: 0; padding: 0; }
+.batch { display: grid; gap: .2rem; max-height: 5.6rem; overflow: auto; }
+.batch .row { display: flex; gap: .2rem; width: max-content; padding-left: .4rem; border-left: 3px solid transparent; }
+.batch .chosen { border-left-color: ACCENT; }
+.batch span { border: 1px solid BORDER; border-radius: .3rem; padding: 0 .35rem; white-space: pre; font-size: .95rem;
+  line-height: 1.5; unicode-bidi: isolate; max-width: 16rem; overflow: hidden; text-overflow: ellipsis; }
+.batch .row:not(.chosen) { opacity: .7; }
+.batch .special { color: MUTED; }
+.batch .pad { color: MUTED; border-style: dashed;
+  background: repeating-linear-gradient(-45deg, transparent 0 4px, PADDING 4px 5px); }
+</style>"""
+
+_WATCH_JS = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  // The server learns of the theme with each rerun, but a change of theme alone causes none; of the height it knows
+  // nothing. So what it drew for is compared with what is there, and told once where they differ.
+  const steps = data.steps;
+  let timer = 0;
+  const look = () => {
+    const style = getComputedStyle(parentElement.host ?? parentElement);
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.fillStyle = style.getPropertyValue("--st-background-color").trim();
+    const rgb = parseInt(pen.fillStyle.slice(1), 16);
+    const luminance = 0.299 * ((rgb >> 16) & 255) + 0.587 * ((rgb >> 8) & 255) + 0.114 * (rgb & 255);
+    const kind = luminance > 140 ? "light" : "dark";
+    const height = steps.filter((step) => step + data.around <= window.innerHeight).pop() ?? steps[0];
+    if (kind !== data.kind || height !== data.height) setTriggerValue("changed", { height });
+  };
+  const later = () => { clearTimeout(timer); timer = setTimeout(look, 200); };
+  window.addEventListener("resize", later);
+  look();
+  return () => { clearTimeout(timer); window.removeEventListener("resize", later); };
+}
+"""
+
+_screen = st.components.v2.component("screen", html="<i></i>", js=_WATCH_JS)
+
+
+def set_up() -> None:
+    """Title, width and style of the page."""
+    st.set_page_config(page_title="Encoder Explorer", layout="wide", initial_sidebar_state=300)
+    colours = palette(state.theme_kind())
+    style = STYLE.replace("ACCENT", colours.accent).replace("BORDER", colours.grid)
+    st.html(style.replace("MUTED", colours.muted).replace("PADDING", colours.padding))
+
+
+def watch_screen() -> None:
+    """Draws figures anew when the reader changes between light and dark, and larger where the window is high."""
+    _screen(
+        key="screen",
+        data={
+            "kind": state.theme_kind(),
+            "height": state.figure_height(),
+            "steps": list(state.FIGURE_HEIGHTS),
+            "around": ABOVE_AND_BELOW,
+        },
+        height=1,
+        on_changed_change=state.screen_changed,
+    )
+
+
+def note(text: str) -> None:
+    """Something the reader should know, in one line. Shown as it is: a link or a sentence in it is not formatted."""
+    st.html(f'<div class="note" role="note">{escape(text)}</div>')
+
+
+def refusal(error: Exception) -> None:
+    """Why there is no picture, in place of it."""
+    text = str(error)
+    st.error(markdown_escape(text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")))
+
+
+def status_line(run: Run, model: Model, source: str) -> None:
+    """Encoder, parameters, tokens, device and time, in one line."""
+    config, batch = run.config, run.batch
+    name = "all-MiniLM-L6-v2, trained" if source == "minilm" else "Built from scratch, untrained"
+    padding = f", {format_number(batch.n_padding)} padding" if batch.n_padding else ", no padding"
+    mask = "" if run.use_mask or not batch.n_padding else " <b>(mask off)</b>"
+    parts = [
+        f"<b>{name}</b>",
+        f"{config.n_layers} layers × {config.n_heads} heads, {'Pre' if config.norm_placement == 'pre' else 'Post'}-LN",
+        f"{format_number(model.report.n_parameters)} parameters",
+        f"{format_number(batch.n_real)} real tokens{padding}{mask}",
+        f"{run.device.upper()}, {format_seconds(run.seconds)}",
+    ]
+    st.html(f'<div class="status" role="status">{"".join(f"<span>{part}</span>" for part in parts)}</div>')
+
+
+def token_ribbon(run: Run, sentence: int) -> None:
+    """The batch as the encoder reads it, one row a sentence, the chosen one marked. Padding is hatched."""
+    rows = []
+    for number in range(len(run.batch.sentences)):
+        padding = run.batch.key_padding_mask[number].tolist()
+        spans = []
+        for token, (start, end), padded in zip(
+            run.batch.tokens[number], run.batch.offsets[number], padding, strict=True
+        ):
+            kind = "pad" if padded else "special" if start == end else "word"
+            spans.append(f'<span class="{kind}">{escape(visible(token))}</span>')
+        chosen = " chosen" if number == sentence else ""
+        rows.append(f'<div class="row{chosen}" aria-label="Tokens of sentence {number + 1}">{"".join(spans)}</div>')
+    st.html(f'<div class="batch" tabindex="0">{"".join(rows)}</div>')

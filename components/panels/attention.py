@@ -1,0 +1,66 @@
+"""Attention: every head of the sentence, and one of them at full size."""
+
+import pandas as pd
+import streamlit as st
+
+from components import state
+from components.attention_grid import attention_grid
+from components.figures.attention import attention_heatmap
+from components.panels.look import Look, chart, explain, numbers, of_sentence
+from components.theme import format_number
+
+
+def show(look: Look) -> None:
+    """Layers x heads on the left, the chosen head on the right."""
+    run, layer, head, padding = look.run, look.layer, look.head, look.padding
+    pattern = run.trace.pattern(layer)[look.sentence, head]  # [query, key]
+    left, right = st.columns(2)
+    with left:
+        attention_grid(
+            state.grid_payload(look.answer, look.sentence),
+            selected=(layer, head),
+            on_pick=lambda layer, head: state.put("sel", (layer, head)),
+            height=look.height,
+        )
+    with right:
+        figure = attention_heatmap(
+            pattern,
+            look.tokens,
+            palette=look.palette,
+            layer=layer,
+            head=head,
+            query_padding=padding,
+            key_padding=padding if run.use_mask else None,
+            height=look.height,
+        )
+        chart(figure, key="head", alt=f"Attention of layer {layer}, head {head}: queries down, keys across")
+    explain(
+        "Each tile of the grid is one head. Choose one by click or with the arrow keys.",
+        "In a map, a row is a token that looks (query) and a column a token that is looked at (key). Rows sum to 1.",
+        _about_padding(look),
+    )
+
+    table = run.tables.attention(layer)
+    of_head = of_sentence(table[table["head"] == head], look.sentence)
+    weights = pd.DataFrame(pattern, columns=[f"{i} {token}" for i, token in enumerate(look.tokens)])
+    weights.insert(0, "query", look.tokens)
+    numbers(
+        of_head,
+        name="attention",
+        downloads={
+            "This table as CSV": lambda: of_head,
+            "Weights of this head as CSV": lambda: weights,
+            "All heads as CSV": run.tables.attention,
+        },
+    )
+
+
+def _about_padding(look: Look) -> str:
+    padding = look.padding
+    if not padding.any():
+        return ""
+    if look.run.use_mask:
+        return "Padding gets no weight: its columns are exactly 0, and its rows mean nothing, so both are hatched."
+    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
+    share = pattern[~padding][:, padding].sum(axis=-1).mean()
+    return f"The mask is off: in this head, real tokens give {format_number(100 * share)} % of their weight to padding."

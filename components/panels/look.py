@@ -1,0 +1,131 @@
+"""What is looked at, and the parts that all views share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from components.labels import csv_safe, visible
+from components.state import Answer
+from components.theme import Palette, format_number
+from explorer import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One run, and the sentence, layer and head that the reader chose in it."""
+
+    answer: Answer
+    sentence: int
+    layer: int
+    head: int
+    palette: Palette
+    height: int
+    """Of the large figures, in CSS pixels."""
+
+    @property
+    def run(self) -> Run:
+        return self.answer.run
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of the sentence, padding included."""
+        return self.run.batch.tokens[self.sentence]
+
+    @property
+    def padding(self) -> np.ndarray:
+        """Which of them are padding, `[pos]`."""
+        return self.run.batch.key_padding_mask[self.sentence].numpy()
+
+
+def chart(figure: go.Figure, *, key: str, alt: str) -> None:
+    """One figure at its own height, exported as a sharp picture and never sent anywhere."""
+    st.plotly_chart(
+        figure,
+        key=key,
+        theme=None,
+        alt=alt,
+        config={
+            "displaylogo": False,
+            "showSendToCloud": False,
+            "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+            "toImageButtonOptions": {"format": "svg", "filename": f"encoder-explorer-{key}"},
+        },
+    )
+
+
+def explain(*sentences: str) -> None:
+    """How to read the figure. Plain text: what a reader typed is shown as typed."""
+    st.text(" ".join(sentences))
+
+
+HEADINGS = {
+    "site": "Site",
+    "axes": "Axes",
+    "shape": "Shape",
+    "bytes": "Bytes",
+    "parameters": "Parameters",
+    "flops": "FLOPs",
+    "layer": "Layer",
+    "head": "Head",
+    "norm": "Norm",
+    "position": "Position",
+    "token": "Token",
+    "entropy": "Entropy (nats)",
+    "max_entropy": "Largest possible",
+    "n_keys": "Keys",
+    "strongest_key": "Looks most at",
+    "strongest_position": "At position",
+    "strongest_weight": "Weight",
+    "mean_in": "Mean going in",
+    "std_in": "Std going in",
+    "mean_out": "Mean coming out",
+    "std_out": "Std coming out",
+    "resid_pre": "Stream entering (resid_pre)",
+    "resid_mid": "Between (resid_mid)",
+    "resid_post": "Leaving (resid_post)",
+    "attn_out": "Attention adds",
+    "ff_out": "Feed-forward adds",
+}
+
+
+def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]]) -> None:
+    """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for."""
+    shown = table.rename(columns=HEADINGS)
+    for column in shown.select_dtypes(["object", "string"]).columns:
+        shown[column] = shown[column].map(visible)
+    st.dataframe(shown.style.format(_formatted), key=f"{name}_table", hide_index=True, height=250)
+    with st.container(horizontal=True):
+        for label, make in downloads.items():
+            file = label.removesuffix(" as CSV").lower().replace(" ", "-")
+            st.download_button(
+                label,
+                data=partial(_csv, make),
+                file_name=f"encoder-explorer-{name}-{file}.csv",
+                mime="text/csv",
+                on_click="ignore",
+                key=f"{name}_{file}",
+            )
+
+
+def _formatted(cell: object) -> str:
+    return format_number(cell) if isinstance(cell, int | float | np.number) else str(cell)
+
+
+def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
+    """UTF-8 with a mark, so that spreadsheets read accents, and no cell that they would run as a formula."""
+    return csv_safe(make()).to_csv(index=False).encode("utf-8-sig")
+
+
+def of_sentence(table: pd.DataFrame, sentence: int) -> pd.DataFrame:
+    """The rows of one sentence."""
+    return table[table["sentence"] == sentence].drop(columns="sentence").reset_index(drop=True)
+
+
+def token_matrix(table: pd.DataFrame, rows: list[str], row: str, value: str, n_pos: int) -> np.ndarray:
+    """A tidy table as `[row, pos]`, in the order of `rows`. NaN where a token is padding."""
+    return table.pivot(index=row, columns="position", values=value).reindex(index=rows, columns=range(n_pos)).to_numpy()

@@ -1,0 +1,305 @@
+"""The only home of session keys, query parameters and what sessions share: models, runs and the gate before them."""
+
+import functools
+import gc
+import logging
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import streamlit as st
+import torch
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
+
+import explorer
+from components import address
+from components.attention_grid import pack
+from components.cache import BoundedCache
+from components.labels import visible
+from components.request import Request
+from explorer import Model, Run, TextError, WeightsError
+from explorer.stats import count_parameters
+from explorer.text import Batch
+
+logger = logging.getLogger(__name__)
+
+MAX_RUN_BYTES: Final = 640 * 2**20
+"""A run above this is refused before it starts: 24 layers of 12 heads fit up to 512 tokens."""
+MAX_MODEL_PARAMETERS: Final = 120_000_000
+PARALLEL_RUNS: Final = 2
+FIGURE_HEIGHTS: Final = (430, 520, 620, 720)
+
+_gate = threading.BoundedSemaphore(PARALLEL_RUNS)
+
+
+# What all sessions share ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One for the whole server. Everything in it is read-only or locks itself."""
+
+    models: BoundedCache[Model]
+    runs: BoundedCache[Run]
+    payloads: BoundedCache[bytes]
+
+
+@st.cache_resource
+def shared() -> Shared:
+    """Bounded by number and by bytes, so that memory stays flat however many sentences are typed."""
+    return Shared(
+        models=BoundedCache(max_entries=8, max_bytes=2**30, size_of=lambda model: 4 * model.report.n_parameters),
+        runs=BoundedCache(max_entries=32, max_bytes=2**30, size_of=lambda run: run.n_bytes),
+        payloads=BoundedCache(max_entries=64, max_bytes=64 * 2**20, size_of=len),
+    )
+
+
+@st.cache_resource
+def trained() -> Model | WeightsError:
+    """The published encoder, or the reason why it cannot be had here."""
+    try:
+        return explorer.load("minilm")
+    except WeightsError as error:
+        logger.warning("%s", error)
+        return error
+
+
+@st.cache_resource
+def warm() -> None:
+    """What the first visitor would otherwise wait for: the trained encoder, and one run through it.
+
+    One thread a product keeps sessions from stalling each other. What is alive by now stays alive, so the garbage
+    collector, which Streamlit calls after every rerun, need not look at it again.
+    """
+    torch.set_num_threads(1)
+    model = trained()
+    if isinstance(model, Model):
+        explorer.run(model, model.batch(["Warm."]))
+    gc.collect()
+    gc.freeze()
+
+
+def model_for(request: Request) -> Model:
+    """The encoder of this request, shared by all who ask for the same one.
+
+    Raises:
+        ExplorerError: If it cannot be built or loaded.
+    """
+    if request.source == "minilm":
+        model = trained()
+        if isinstance(model, WeightsError):
+            raise model
+        return model.first_layers(request.config.n_layers)
+    key = request.model_key
+    return shared().models.get(key, functools.partial(_build, request))
+
+
+def _build(request: Request) -> Model:
+    if (needed := count_parameters(request.config)) > MAX_MODEL_PARAMETERS:
+        raise explorer.MemoryLimitError(
+            f"This encoder would have {needed:,} parameters, and {MAX_MODEL_PARAMETERS:,} are allowed here. "
+            "Choose fewer layers or smaller widths."
+        )
+    return explorer.build(request.config, seed=request.seed, init=request.init)
+
+
+def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
+    """The sentences as this encoder reads them, and sentences for the reader where something had to give.
+
+    Raises:
+        TextError: If there is nothing to run.
+    """
+    sentences = [sentence for _, sentence in explorer.sentences_of(request.text)]
+    if not sentences:
+        raise TextError("There is no sentence to run. Type at least one word in the box above.")
+    batch = model.batch(sentences, padding_side=request.pad_side)
+    notes = []
+    for (line, _), n_cut in zip(explorer.sentences_of(request.text), batch.n_cut, strict=True):
+        if n_cut:
+            notes.append(
+                f"Line {line} is too long for this encoder: it reads {model.config.max_len} tokens, "
+                f"so the last {n_cut:,} were left out."
+            )
+    longest = batch.token_ids.shape[1]
+    if 0 < request.pad_to < longest:
+        notes.append(
+            f"The longest sentence has {longest} tokens, so sentences are padded to {longest}, not {request.pad_to}."
+        )
+    elif request.pad_to:
+        batch = model.batch(sentences, pad_to=request.pad_to, padding_side=request.pad_side)
+    if any("[UNK]" in row for row in batch.tokens):
+        notes.append("[UNK] stands for a word or sign that is not in this encoder's vocabulary, such as an emoji.")
+    return batch, notes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the page shows for a request."""
+
+    run: Run
+    model: Model
+    key: Hashable
+    notes: tuple[str, ...]
+
+
+def answer(request: Request) -> Answer:
+    """The run of this request: kept from before, or made now behind the gate.
+
+    Raises:
+        ExplorerError: If there is nothing to run, or it would need too much memory. The message is for the reader.
+    """
+    model = model_for(request)
+    batch, notes = batch_for(request, model)
+    key = request.run_key(batch)
+
+    def make() -> Run:
+        with _gate:
+            return explorer.run(model, batch, device=request.device, use_mask=request.mask, max_bytes=MAX_RUN_BYTES)
+
+    run = shared().runs.get(key, make)
+    return Answer(run=run, model=model, key=key, notes=(*notes, *run.notes))
+
+
+def grid_payload(found: Answer, sentence: int) -> bytes:
+    """All heads of one sentence, packed for the canvas."""
+
+    def make() -> bytes:
+        run = found.run
+        padding = run.batch.key_padding_mask[sentence].numpy()
+        pattern = np.stack([run.trace.pattern(layer)[sentence] for layer in range(run.config.n_layers)])
+        tokens = [visible(token) for token in run.batch.tokens[sentence]]
+        return pack(pattern, tokens=tokens, query_padding=padding, key_padding=padding, masked=run.use_mask)
+
+    return shared().payloads.get((found.key, sentence), make)
+
+
+# What one session keeps ----------------------------------------------------------------------------------------------
+
+_KEPT = "kept"  # parameter -> value, also of controls that are not on the page now
+_BOUNDS = "bounds"  # parameter -> the bounds its widget was drawn with
+_LINK = "link"  # parameter -> what the link asked for, as long as no control has answered it
+_NOTES = "notes"
+_HEIGHT = "figure height"
+_LAYERS = "layers of the other source"
+
+
+def open_page() -> None:
+    """Takes the values of the address, on the first run of a session and whenever the reader goes back or forward."""
+    went_back = getattr(get_script_run_ctx(), "is_history_navigation", False)
+    if _KEPT in st.session_state and not went_back:
+        return
+    query = st.query_params.to_dict()
+    values, refused = address.read(query)
+    st.session_state[_KEPT] = values
+    st.session_state[_BOUNDS] = {}
+    st.session_state[_LINK] = {key: query[key] for key in query.keys() & address.PARAMETERS.keys()}
+    st.session_state[_NOTES] = [_refusal(key, query[key], values[key]) for key in refused]
+    for key in refused:
+        st.session_state[_LINK].pop(key)
+    for key, value in values.items():
+        if key in st.session_state:
+            st.session_state[key] = value
+
+
+def link_notes() -> list[str]:
+    """What in the link could not be had, one sentence each."""
+    return list(st.session_state[_NOTES])
+
+
+def _refusal(key: str, asked: str, used: Any) -> str:
+    shown = asked if len(asked) <= 24 else asked[:24] + "…"
+    instead = "" if key in ("text", "layers") else f" {address.encode(used)} is used."
+    return f"The link asks for {key} = {shown}, which is not possible here.{instead or ' The default is used.'}"
+
+
+def get(key: str) -> Any:
+    """The value of a parameter, whether its control is on the page or not."""
+    return st.session_state[_KEPT][key]
+
+
+def put(key: str, value: Any) -> None:
+    """Sets a parameter from a callback or before its control is drawn."""
+    st.session_state[_KEPT][key] = value
+    if key in st.session_state:
+        st.session_state[key] = value
+
+
+def keep(key: str, value: Any) -> None:
+    """Remembers a parameter under another value than its widget shows."""
+    st.session_state[_KEPT][key] = value
+
+
+def swap_layers(source: str) -> None:
+    """Each source keeps its own number of layers: puts away the other's, and takes out this one's."""
+    away = st.session_state.setdefault(_LAYERS, {})
+    previous = get("source")
+    if previous != source:
+        away[previous] = get("layers")
+        put("layers", away.get(source, 0))
+
+
+def draw(
+    key: str, widget: Callable[..., Any], *args: Any, fit: Callable[[Any], Any], bounds: Hashable = (), **kwargs: Any
+) -> Any:
+    """One control, drawn with the value that is kept for it, made to fit what it may be now.
+
+    A value of a link that does not fit is noted. The widget gets its value through its key alone, never as a default,
+    and is given it only when it appears, its bounds change or the value does not fit: assigning on every run would
+    lose quick changes.
+    """
+    session = st.session_state
+    current = session[key] if key in session else get(key)
+    good = fit(current)
+    asked = session[_LINK].pop(key, None)
+    if asked is not None and address.encode(good) != asked.lower() and good != current:
+        session[_NOTES].append(_refusal(key, asked, good))
+    if key not in session or good != current or session[_BOUNDS].get(key) != bounds:
+        session[key] = good
+    session[_BOUNDS][key] = bounds
+    value = widget(*args, key=key, **kwargs)
+    session[_KEPT][key] = value
+    return value
+
+
+def choose(key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None]) -> None:
+    """A list whose choice is kept under other parameters: shows `wanted`, and tells what is chosen instead."""
+    if st.session_state.get(key) != wanted:
+        st.session_state[key] = wanted
+    st.selectbox(label, options, key=key, on_change=lambda: on_choice(st.session_state[key]))
+
+
+def selection(run: Run) -> tuple[int, int]:
+    """The chosen layer and head, brought into this run where they were chosen in a larger one."""
+    layer, head = get("sel")
+    here = min(layer, run.config.n_layers - 1), min(head, run.config.n_heads - 1)
+    keep("sel", here)
+    return here
+
+
+def write_address() -> None:
+    """Brings the address in step with what is kept. Called once at the end of each run of the script or a fragment."""
+    wanted = address.write(st.session_state[_KEPT])
+    known = {key: value for key, value in st.query_params.to_dict().items() if key in address.PARAMETERS}
+    if wanted != known:
+        others = {key: value for key, value in st.query_params.to_dict().items() if key not in address.PARAMETERS}
+        st.query_params.from_dict(others | wanted)
+
+
+def figure_height() -> int:
+    """Height of the large figures in CSS pixels: the largest step that this reader's window shows whole."""
+    return st.session_state.get(_HEIGHT, FIGURE_HEIGHTS[0])
+
+
+def screen_changed() -> None:
+    """Takes the height that the browser measured. Only the known steps are accepted."""
+    told = st.session_state["screen"].get("changed")
+    height = told.get("height") if isinstance(told, dict) else None
+    if height in FIGURE_HEIGHTS:
+        st.session_state[_HEIGHT] = height
+
+
+def theme_kind() -> str:
+    """`light` or `dark`: what this reader sees."""
+    return "dark" if st.context.theme.type == "dark" else "light"
