@@ -36,7 +36,14 @@ def show(request: Request) -> None:
         sentence = controls.sentence_picker(answer.run)
     page.token_ribbon(answer.run, sentence)
     layer, head = state.selection(answer.run)
-    look = panels.Look(answer=answer, sentence=sentence, layer=layer, head=head, palette=palette(state.theme_kind()))
+    look = panels.Look(
+        answer=answer,
+        sentence=sentence,
+        layer=layer,
+        head=head,
+        palette=palette(state.theme_kind()),
+        height=state.figure_height(),
+    )
     panels.ALL[view](look)
     state.write_address()
 

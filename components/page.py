@@ -14,7 +14,7 @@ ABOVE_AND_BELOW: Final = 360
 """Height that the rest of the page takes, in CSS pixels: what a figure must leave free to be seen whole."""
 
 STYLE: Final = """<style>
-[data-testid="stMainBlockContainer"] { padding: 2.25rem 1.25rem 2rem; }
+[data-testid="stMainBlockContainer"] { padding: 1.6rem 1.25rem 2rem; }
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: .5rem; }
 [data-testid="stHeader"] { background: transparent; height: 2rem; min-height: 2rem; pointer-events: none; }
 [data-testid="stHeader"] button { pointer-events: auto; }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def chart(figure: go.Figure, *, key: str, alt: str) -> None:
     """One figure at its own height, exported as a sharp picture and never sent anywhere."""
     st.plotly_chart(
         figure,
-        key=key,
+        key=f"{key}_figure",
         theme=None,
         alt=alt,
         config={
@@ -112,8 +113,8 @@ def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[],
             )
 
 
-def _formatted(cell: object) -> str:
-    return format_number(cell) if isinstance(cell, int | float | np.number) else str(cell)
+def _formatted(cell: Any) -> str:
+    return str(cell) if isinstance(cell, str) else format_number(cell)
 
 
 def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
