@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.runtime
-	$(BIN)/python -m streamlit run app.py --server.address $(ADDRESS) --server.port $(PORT)
+	$(BIN)/python -m components.serve --server.address $(ADDRESS) --server.port $(PORT)
 
 test: check unit
 

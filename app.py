@@ -24,6 +24,7 @@ def main() -> None:
             page.note(note)
         page.status_line(answer.run, answer.model, request.source)
         show(request)
+        page.origin(answer.model)
     state.write_address()
 
 

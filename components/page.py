@@ -112,6 +112,14 @@ def status_line(run: Run, model: Model, source: str) -> None:
     st.html(f'<div class="status" role="status">{"".join(f"<span>{part}</span>" for part in parts)}</div>')
 
 
+def origin(model: Model) -> None:
+    """Where the parameters come from, and what of the file was not used."""
+    report = model.report
+    checked = f" SHA-256 {report.sha256[:16]}…, checked." if report.sha256 else ""
+    unused = f" In the file but not part of the encoder: {', '.join(report.unused)}." if report.unused else ""
+    st.caption(markdown_escape(f"{report.source}{checked}{unused}"))
+
+
 def token_ribbon(run: Run, sentence: int) -> None:
     """The batch as the encoder reads it, one row a sentence, the chosen one marked. Padding is hatched."""
     rows = []

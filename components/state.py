@@ -74,11 +74,20 @@ def warm() -> None:
     collector, which Streamlit calls after every rerun, need not look at it again.
     """
     torch.set_num_threads(1)
+    _log_forward_passes()
     model = trained()
     if isinstance(model, Model):
         explorer.run(model, model.batch(["Warm."]))
     gc.collect()
     gc.freeze()
+
+
+def _log_forward_passes() -> None:
+    """One line on the server's log for each forward pass: choosing what to look at must write none."""
+    log = logging.getLogger("explorer")
+    log.setLevel(logging.INFO)
+    if not log.handlers:
+        log.addHandler(logging.StreamHandler())
 
 
 def model_for(request: Request) -> Model:

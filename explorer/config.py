@@ -1,6 +1,5 @@
 """The architecture of an encoder, as one frozen value."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -67,14 +66,14 @@ class EncoderConfig:
         _check_bool("final_norm", self.final_norm)
         if self.d_model % self.n_heads:
             heads = nearest_divisor(self.d_model, self.n_heads)
-            width = max(1, round(self.d_model / self.n_heads)) * self.n_heads
+            width = _nearest_multiple(self.n_heads, self.d_model, LIMITS["d_model"][1])
             raise ConfigError(
                 f"n_heads ({self.n_heads}) must divide d_model ({self.d_model}); "
                 f"nearest: n_heads {heads}, or d_model {width}"
             )
         if isinstance(self.norm_eps, bool) or not isinstance(self.norm_eps, int | float):
             raise ConfigError(f"norm_eps must be a number, not {self.norm_eps!r}; usual: 1e-05")
-        if not (math.isfinite(self.norm_eps) and 0 < self.norm_eps < 1):
+        if not 0 < self.norm_eps < 1:  # also refuses NaN and infinity
             raise ConfigError(f"norm_eps ({self.norm_eps}) must lie between 0 and 1, both excluded; usual: 1e-05")
 
     @property
@@ -91,6 +90,11 @@ def divisors(n: int) -> list[int]:
 def nearest_divisor(n: int, wanted: int) -> int:
     """The divisor of n nearest to the wanted value; the smaller one on a tie."""
     return min(divisors(n), key=lambda d: (abs(d - wanted), d))
+
+
+def _nearest_multiple(factor: int, wanted: int, most: int) -> int:
+    nearest = max(1, round(wanted / factor)) * factor
+    return nearest if nearest <= most else most // factor * factor
 
 
 def _check_count(name: str, value: Any, low: int, high: int) -> None:

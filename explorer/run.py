@@ -68,13 +68,14 @@ def run(
     Raises:
         MemoryLimitError: If the estimate exceeds `max_bytes`. Nothing has been computed then.
     """
-    needed = estimate_bytes(model.config, batch=batch.token_ids.shape[0], pos=batch.token_ids.shape[1])
+    device, note = devices.choose(device)
+    n_sentences, n_pos = batch.token_ids.shape
+    needed = estimate_bytes(model.config, batch=n_sentences, pos=n_pos, device=device)
     if max_bytes is not None and needed > max_bytes:
         raise MemoryLimitError(
             f"This run would need about {needed / 2**20:,.0f} MiB, and {max_bytes / 2**20:,.0f} MiB are allowed. "
             "Use shorter or fewer sentences, or fewer layers or heads."
         )
-    device, note = devices.choose(device)
     encoder = model.on(device)
     tape = Recorder(keep_on(device))
     mask = batch.key_padding_mask if use_mask and batch.n_padding else None
@@ -111,16 +112,17 @@ def keep_on(device: str) -> Callable[[str], bool]:
     return lambda site: device != "cpu" or not site.endswith("attn.scores")
 
 
-def estimate_bytes(config: EncoderConfig, *, batch: int, pos: int) -> int:
-    """Memory that the record of a run will hold, at least: each kept tensor, once.
+def estimate_bytes(config: EncoderConfig, *, batch: int, pos: int, device: str = "cpu") -> int:
+    """Memory that the record of a run will hold, and what one layer needs for its scores on the way.
 
     Grows with the square of the length: 12 heads of 512 tokens are 12.6 MB a layer.
     """
     stream = batch * pos * config.d_model
     square = batch * config.n_heads * pos * pos
+    kept_squares = square * (2 if keep_on(device)("attn.scores") else 1)
     # q, k and v; z; attn_out; sum; norm out; ff_out; sum; norm out
-    per_layer = 10 * stream + batch * pos * config.d_ff + 2 * square
-    return FLOAT_BYTES * (config.n_layers * per_layer + 6 * stream)
+    per_layer = 10 * stream + batch * pos * config.d_ff + kept_squares
+    return FLOAT_BYTES * (config.n_layers * per_layer + 6 * stream + 2 * square)
 
 
 def _to_cpu(values: dict[str, Tensor], device: str) -> dict[str, Tensor]:

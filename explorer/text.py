@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar, runtime_checkable
 
 import regex
 import tokenizers
@@ -31,6 +31,7 @@ class Encoded:
     offsets: list[tuple[int, int]]
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What a model asks of its tokenizer."""
 
@@ -52,7 +53,8 @@ class WordPieceTokenizer:
         self.pad_id = self._tokenizer.get_vocab()[PAD]
 
     def encode(self, sentence: str) -> Encoded:
-        encoding = self._tokenizer.encode(sentence)
+        # Half of a surrogate pair is no character: it is read as a question mark.
+        encoding = self._tokenizer.encode(sentence.encode("utf-8", "replace").decode("utf-8"))
         return Encoded(encoding.ids, encoding.tokens, encoding.offsets)
 
 
@@ -73,7 +75,7 @@ class WordTokenizer:
     _WORD = regex.compile(
         r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"
         r"|(?:(?![\p{Han}\p{Hiragana}\p{Katakana}])[\p{L}\p{N}_]\p{M}*[\u200c\u200d]?)+"
-        r"|\X"
+        r"|\s|\X"
     )
 
     def __init__(self, vocab_size: int | None = None) -> None:

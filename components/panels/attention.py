@@ -1,11 +1,13 @@
 """Attention: every head of the sentence, and one of them at full size."""
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from components import state
 from components.attention_grid import attention_grid
 from components.figures.attention import attention_heatmap
+from components.labels import visible
 from components.panels.look import Look, chart, explain, numbers, of_sentence
 from components.theme import format_number
 
@@ -37,6 +39,7 @@ def show(look: Look) -> None:
     explain(
         "Each tile of the grid is one head. Choose one by click or with the arrow keys.",
         "In a map, a row is a token that looks (query) and a column a token that is looked at (key). Rows sum to 1.",
+        _strongest_link(look),
         _about_padding(look),
     )
 
@@ -52,6 +55,20 @@ def show(look: Look) -> None:
             "Weights of this head as CSV": lambda: weights,
             "All heads as CSV": run.tables.attention,
         },
+    )
+
+
+def _strongest_link(look: Look) -> str:
+    """The strongest weight from one word to another, special tokens and padding left out."""
+    words = np.array([start < end for start, end in look.run.batch.offsets[look.sentence]])
+    if words.sum() < 2:
+        return ""
+    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
+    links = np.where(np.outer(words, words) & ~np.eye(len(words), dtype=bool), pattern, -1)
+    query, key = np.unravel_index(links.argmax(), links.shape)
+    return (
+        f"From word to word, L{look.layer} H{look.head} attends most from {visible(look.tokens[query])} "
+        f"to {visible(look.tokens[key])}: {format_number(links[query, key])}."
     )
 
 

@@ -3,6 +3,6 @@
 from explorer.stats.attention import attention_entropy
 from explorer.stats.layernorm import token_moments
 from explorer.stats.residual import l2_norm
-from explorer.stats.shapes import cost_by_part, parameters_and_flops
+from explorer.stats.shapes import cost_by_part, count_parameters, parameters_and_flops
 
-__all__ = ["attention_entropy", "cost_by_part", "l2_norm", "parameters_and_flops", "token_moments"]
+__all__ = ["attention_entropy", "cost_by_part", "count_parameters", "l2_norm", "parameters_and_flops", "token_moments"]

@@ -6,6 +6,7 @@ from typing import Final
 import pandas as pd
 
 from explorer.config import EncoderConfig
+from explorer.tape import SITES
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "embeddings": ("embed.tokens", "embed.positions", "embed.segments"),
@@ -53,6 +54,12 @@ def parameters_and_flops(config: EncoderConfig, *, batch: int, pos: int) -> Mapp
     if config.final_norm:
         costs["final_norm.out"] = norm
     return costs
+
+
+def count_parameters(config: EncoderConfig) -> int:
+    """The number of parameters of an encoder, without building it. Equal to the sum of `numel` once it is built."""
+    costs = parameters_and_flops(config, batch=1, pos=1)
+    return sum(n * (config.n_layers if f"layers.*.{site}" in SITES else 1) for site, (n, _) in costs.items())
 
 
 def cost_by_part(shapes: pd.DataFrame) -> pd.DataFrame:

@@ -94,9 +94,9 @@ def find_files() -> PublishedFiles:
 
 
 def _from_hub() -> PublishedFiles:
-    from huggingface_hub import hf_hub_download  # here, because it is needed only where the package is absent
-
     try:
+        from huggingface_hub import hf_hub_download  # here, because it is needed only where the package is absent
+
         paths = {name: Path(hf_hub_download(HUB_REPOSITORY, name, etag_timeout=3)) for name in SHA256}
     except Exception as error:  # the hub's errors have no common base: no network, no file, no access
         logger.info("the model hub gave no files: %s", error)

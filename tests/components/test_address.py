@@ -1,0 +1,203 @@
+"""Every parameter survives the way into the address and back; what does not belong there becomes the default."""
+
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from components.address import MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH, PARAMETERS, encode, read, write
+from explorer.config import LIMITS
+from explorer.weights.seeded import MAX_SEED
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "source": st.sampled_from(["minilm", "built"]),
+    "text": TEXTS,
+    "layers": st.just(0) | st.integers(*LIMITS["n_layers"]),
+    "heads": st.integers(1, MAX_WIDTH),
+    "d_model": st.integers(1, MAX_WIDTH),
+    "d_ff": st.integers(1, MAX_FF),
+    "activation": st.sampled_from(["relu", "gelu", "silu"]),
+    "norm": st.sampled_from(["post", "pre"]),
+    "positions": st.sampled_from(["sinusoidal", "learned", "none"]),
+    "final_norm": st.sampled_from(["auto", "true", "false"]),
+    "init": st.sampled_from(["xavier", "normal"]),
+    "seed": st.integers(0, MAX_SEED),
+    "pad_to": st.integers(0, MAX_PAD),
+    "pad_side": st.sampled_from(["right", "left"]),
+    "mask": st.booleans(),
+    "device": st.sampled_from(["auto", "cpu", "cuda", "mps"]),
+    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes"]),
+    "sentence": st.integers(0, 9_999),
+    "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
+    "quantity": st.sampled_from(["std_in", "mean_in", "std_out", "mean_out"]),
+    "norm_at": st.sampled_from(["embed", "norm1", "norm2", "final"]),
+}
+DEFAULTS = {key: parameter.default for key, parameter in PARAMETERS.items()}
+
+
+def link(values: dict[str, Any]) -> str:
+    """The query string as Streamlit and the browser write it."""
+    return urlencode(write(DEFAULTS | values))
+
+
+def opened(query_string: str) -> tuple[dict[str, Any], list[str]]:
+    """What a page reads that is opened at this address."""
+    return read({key: values[-1] for key, values in parse_qs(query_string, keep_blank_values=True).items()})
+
+
+def test_every_parameter_has_an_example_here() -> None:
+    assert VALUES.keys() == PARAMETERS.keys()
+
+
+@given(st.fixed_dictionaries(VALUES))
+def test_all_values_come_back_through_an_address(values: dict[str, Any]) -> None:
+    assert opened(link(values)) == (values, [])
+
+
+@pytest.mark.parametrize("key", PARAMETERS)
+@given(data=st.data())
+def test_each_value_comes_back_alone_and_of_its_own_type(key: str, data: st.DataObject) -> None:
+    value = data.draw(VALUES[key])
+    values, refused = opened(link({key: value}))
+    assert (values, refused) == (DEFAULTS | {key: value}, [])
+    assert type(values[key]) is type(value)
+
+
+def test_defaults_are_left_out_and_an_empty_address_gives_them() -> None:
+    assert write(DEFAULTS) == {}
+    assert read({}) == (DEFAULTS, [])
+
+
+@pytest.mark.parametrize("key", PARAMETERS)
+def test_only_what_differs_is_in_the_address(key: str) -> None:
+    other = next(value for value in _some(key) if value != DEFAULTS[key])
+    assert list(write(DEFAULTS | {key: other})) == [key]
+
+
+def _some(key: str) -> list[Any]:
+    choices: dict[type, list[Any]] = {bool: [True, False], int: [1, 2], tuple: [(0, 0), (1, 1)]}
+    words = ["built", "pre", "gelu", "none", "true", "normal", "left", "cpu", "shapes", "mean_in", "final"]
+    return choices.get(type(DEFAULTS[key]), [word for word in words if _accepted(key, word)])
+
+
+def _accepted(key: str, raw: str) -> bool:
+    return not read({key: raw})[1]
+
+
+def test_false_and_zeros_survive() -> None:
+    values = {"mask": False, "sel": (0, 0), "seed": 0, "pad_to": 0, "sentence": 0, "final_norm": "false", "text": ""}
+    assert opened(link(values)) == (DEFAULTS | values, [])
+    assert write(DEFAULTS | values) == {"text": "", "final_norm": "false", "mask": "false", "sel": "0.0"}
+
+
+@pytest.mark.parametrize("raw", ["0", "false", "False", "FALSE"])
+def test_the_mask_may_be_switched_off_in_any_spelling(raw: str) -> None:
+    values, refused = read({"mask": raw})
+    assert values["mask"] is False
+    assert not refused
+
+
+@pytest.mark.parametrize("key", ["seed", "pad_to", "sentence"])
+def test_a_zero_that_is_written_is_a_zero(key: str) -> None:
+    assert read({key: "0"}) == (DEFAULTS, [])
+
+
+HOSTILE = [
+    ("heads", "abc"),
+    ("heads", ""),
+    ("heads", "0"),
+    ("heads", "3.0"),
+    ("heads", "-0"),
+    ("layers", "-1"),
+    ("layers", "999"),
+    ("layers", "25"),
+    ("layers", "0"),
+    ("layers", "NaN"),
+    ("mask", "maybe"),
+    ("mask", ""),
+    ("mask", "2"),
+    ("norm", ""),
+    ("norm", "PRE"),
+    ("norm", "pre\n"),
+    ("sel", "9"),
+    ("sel", ""),
+    ("sel", "."),
+    ("sel", "1."),
+    ("sel", "a.b"),
+    ("sel", "-1.2"),
+    ("sel", "1.2.3"),
+    ("sel", "1.1024"),
+    ("sel", "1, 2"),
+    ("seed", "1e3"),
+    ("seed", "+1"),
+    ("seed", "1_000"),
+    ("seed", " 1"),
+    ("seed", "\u0661"),  # an Arabic one, which int() would read
+    ("seed", "\u00b2"),  # a superscript two, a digit to isdigit() and none to int()
+    ("seed", "9" * 5_000),  # int() itself refuses this many digits
+    ("seed", str(MAX_SEED + 1)),
+    ("pad_to", "513"),
+    ("d_model", "1025"),
+    ("d_ff", "4097"),
+    ("device", "cuda:1"),
+    ("source", "minilm'; --"),
+    ("view", "../attention"),
+    ("view", "__class__"),
+    ("sentence", "10000"),
+    ("quantity", "norm"),
+    ("norm_at", "norm3"),
+    ("text", "x" * (MAX_CHARACTERS + 1)),
+]
+
+
+@pytest.mark.parametrize(("key", "raw"), HOSTILE, ids=[f"{key}={raw[:12]!r}" for key, raw in HOSTILE])
+def test_a_hostile_value_becomes_the_default_and_is_named(key: str, raw: str) -> None:
+    assert read({key: raw}) == (DEFAULTS, [key])
+
+
+def test_one_bad_value_does_not_spoil_the_good_ones() -> None:
+    values, refused = read({"heads": "abc", "seed": "7", "layers": "-1", "mask": "false"})
+    assert refused == ["layers", "heads"]
+    assert values == DEFAULTS | {"seed": 7, "mask": False}
+
+
+@given(st.dictionaries(st.sampled_from(list(PARAMETERS)), st.text(max_size=12)))
+def test_no_value_at_all_makes_reading_fail_and_what_is_read_can_be_written(query: dict[str, str]) -> None:
+    values, refused = read(query)
+    assert values.keys() == PARAMETERS.keys()
+    assert set(refused) <= query.keys()
+    assert read(write(values)) == (values, [])
+
+
+def test_unknown_keys_are_ignored() -> None:
+    assert read({"embed": "true", "utm_source": "x", "": "", "kept": "1"}) == (DEFAULTS, [])
+
+
+@given(TEXTS)
+@example("a & b # c + d % e = f ? g")
+@example("100 %25 \n two lines\n")
+@example("\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd")
+@example("القطة \u202e\u200b")
+@example("false")
+@example("")
+def test_any_text_comes_back_through_a_quoted_address(text: str) -> None:
+    query = write(DEFAULTS | {"text": text})
+    by_hand = "&".join(f"{key}={quote(value, safe='')}" for key, value in query.items())
+    for query_string in (by_hand, urlencode(query)):
+        assert opened(query_string) == (DEFAULTS | {"text": text}, [])
+
+
+def test_the_longest_text_is_still_accepted() -> None:
+    text = "x" * MAX_CHARACTERS
+    assert read({"text": text})[0]["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(True, "true"), (False, "false"), (0, "0"), (12, "12"), ((3, 5), "3.5"), ("pre", "pre")]
+)
+def test_how_values_are_written(value: Any, written: str) -> None:
+    assert encode(value) == written

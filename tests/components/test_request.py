@@ -1,0 +1,121 @@
+"""The keys of a request: equal exactly where every number of the run would be equal."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import explorer
+from components.request import Request, minilm_config
+from explorer import MINILM
+from explorer.text import Batch
+from tests.helpers import tiny
+
+MODEL = explorer.build(tiny())
+
+
+def request(**changes: Any) -> Request:
+    fields: dict[str, Any] = {
+        "source": "built",
+        "config": tiny(),
+        "seed": 0,
+        "init": "xavier",
+        "text": "a b",
+        "pad_to": 0,
+        "pad_side": "right",
+        "mask": True,
+        "device": "cpu",
+    }
+    return Request(**(fields | changes))
+
+
+def batch(*sentences: str, **options: Any) -> Batch:
+    return MODEL.batch(sentences or ("a b", "c"), **options)
+
+
+def key(asked: Request | None = None, read: Batch | None = None) -> object:
+    return (asked or request()).run_key(batch() if read is None else read)
+
+
+def test_equal_settings_have_equal_keys() -> None:
+    assert request() == request()
+    assert hash(request()) == hash(request())
+    assert request().model_key == request().model_key
+    assert key() == key()
+    assert hash(key()) == hash(key())
+
+
+@pytest.mark.parametrize(
+    "changes", [{"mask": False}, {"device": "auto"}, {"seed": 1}, {"init": "normal"}, {"config": tiny(n_layers=1)}]
+)
+def test_what_changes_the_numbers_changes_the_key(changes: dict[str, Any]) -> None:
+    assert key(request(**changes)) != key()
+
+
+@pytest.mark.parametrize("name", ["activation", "norm_placement", "positions", "final_norm", "n_heads", "d_ff"])
+def test_each_part_of_the_architecture_is_in_the_key(name: str) -> None:
+    other = {"activation": "gelu", "norm_placement": "pre", "positions": "none", "final_norm": True}
+    config = tiny(**{name: other.get(name, 4)})
+    assert request(config=config).model_key != request().model_key
+
+
+def test_the_architecture_counts_by_value() -> None:
+    assert request(config=tiny(final_norm=False)).model_key == request(config=tiny(final_norm=None)).model_key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        batch("a b", "d"),
+        batch("c", "a b"),
+        batch("a b"),
+        batch("a b", "c", pad_to=6),
+        batch("a b", "c", padding_side="left"),
+    ],
+    ids=["another word", "another order", "one sentence", "longer padding", "padding left"],
+)
+def test_what_changes_the_batch_changes_the_key(other: Batch) -> None:
+    assert key(read=other) != key()
+
+
+def test_the_same_tokens_in_another_shape_are_another_run() -> None:
+    flat = batch("a b a b")
+    grids = {name: getattr(flat, name).reshape(2, 3) for name in ("token_ids", "key_padding_mask", "segments")}
+    tall = replace(flat, **grids)
+    assert key(read=flat) != key(read=tall)
+
+
+def test_padding_typed_as_a_word_is_not_padding() -> None:
+    """Equal token ids, and only the mask tells them apart."""
+    padded = batch("a", "a b")
+    real = replace(padded, key_padding_mask=padded.key_padding_mask & False)
+    assert key(read=padded) != key(read=real)
+
+
+def test_how_the_text_was_typed_is_not_in_the_key() -> None:
+    assert key(request(text="a b\n\nc"), batch("a b", "c")) == key(request(text="a  b\nc"), batch("a  b", "c"))
+
+
+def minilm(**changes: Any) -> Request:
+    return request(**({"source": "minilm", "config": MINILM} | changes))
+
+
+def test_trained_weights_have_no_seed() -> None:
+    assert minilm(seed=0).model_key == minilm(seed=5, init="normal").model_key
+    assert key(minilm(seed=0)) == key(minilm(seed=5))
+
+
+def test_trained_weights_are_told_from_built_ones_of_the_same_shape() -> None:
+    assert minilm().model_key != request(config=MINILM).model_key
+
+
+@pytest.mark.parametrize("n_layers", range(1, 6))
+def test_the_first_layers_of_a_trained_encoder_are_another_run(n_layers: int) -> None:
+    cut = minilm(config=minilm_config(n_layers))
+    assert cut.config == replace(MINILM, n_layers=n_layers)
+    assert cut.model_key != minilm().model_key
+
+
+@pytest.mark.parametrize("changes", [{"mask": False}, {"device": "auto"}])
+def test_mask_and_device_are_in_the_key_of_trained_weights_too(changes: dict[str, Any]) -> None:
+    assert key(minilm(**changes)) != key(minilm())

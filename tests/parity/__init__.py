@@ -1,0 +1,1 @@
+"""Our encoder against other implementations of it."""

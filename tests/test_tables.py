@@ -1,0 +1,110 @@
+"""The statistics of a run as tables: one observation a row, padding left out."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import explorer
+from tests.helpers import rough, tiny
+
+LENGTHS = {0: 5, 1: 3}  # tokens of each sentence, [CLS] and [SEP] included
+
+
+@pytest.fixture(params=[("pre", "right"), ("post", "left")], ids=lambda param: " ".join(param))
+def run(request):
+    placement, side = request.param
+    model = rough(tiny(norm_placement=placement, embedding_norm=True))
+    return explorer.run(model, model.batch(["one two three", "four"], padding_side=side))
+
+
+def test_attention_has_a_row_for_each_real_query_and_no_other(run):
+    table = run.tables.attention()
+    assert len(table) == 2 * 2 * sum(LENGTHS.values())  # layers x heads x real queries
+    assert not table.isna().any(axis=None)
+    assert "[PAD]" not in set(table["token"]) | set(table["strongest_key"])
+    for sentence, length in LENGTHS.items():
+        rows = table[table["sentence"] == sentence]
+        assert set(rows["n_keys"]) == {length}
+        assert_allclose(rows["max_entropy"], math.log(length))
+        assert (rows["entropy"] <= rows["max_entropy"] + 1e-6).all()
+
+
+def test_attention_rows_are_those_of_the_pattern(run):
+    for row in run.tables.attention().itertuples():
+        weights = run.trace.pattern(row.layer)[row.sentence, row.head, row.position].astype(float)
+        positive = weights[weights > 0]
+        assert row.entropy == pytest.approx(-(positive * np.log(positive)).sum(), abs=1e-9)
+        assert row.strongest_weight == weights.max() == weights[row.strongest_position]
+        assert row.token == run.batch.tokens[row.sentence][row.position]
+        assert row.strongest_key == run.batch.tokens[row.sentence][row.strongest_position]
+
+
+def test_one_layer_of_the_attention_table(run):
+    whole = run.tables.attention()
+    one = run.tables.attention(layer=1)
+    assert one.equals(whole[whole["layer"] == 1].reset_index(drop=True))
+
+
+def test_without_the_mask_padding_counts_as_keys():
+    model = rough(tiny())
+    table = explorer.run(model, model.batch(["one two three", "four"]), use_mask=False).tables.attention()
+    assert set(table["n_keys"]) == {5}
+    assert len(table) == 2 * 2 * sum(LENGTHS.values())
+
+
+def test_layernorm_has_every_norm_with_population_moments(run):
+    table = run.tables.layernorm()
+    norms = [("embed", None), ("norm1", 0), ("norm2", 0), ("norm1", 1), ("norm2", 1)]
+    norms += [("final", None)] if run.config.final_norm else []
+    assert len(table) == len(norms) * sum(LENGTHS.values())
+    for norm, layer in norms:
+        rows = table[(table["norm"] == norm) & (table["layer"].isna() if layer is None else table["layer"] == layer)]
+        arrays = {
+            side: run.trace.embedding(f"norm.{side}")
+            if norm == "embed"
+            else run.trace.final_norm(side)
+            if norm == "final"
+            else run.trace.norm(norm, side, layer)
+            for side in ("in", "out")
+        }
+        assert (
+            rows[["sentence", "position"]].values.tolist() == np.argwhere(~run.batch.key_padding_mask.numpy()).tolist()
+        )
+        for side, array in arrays.items():
+            picked = array[rows["sentence"], rows["position"]].astype(float)
+            assert_allclose(rows[f"mean_{side}"], picked.mean(axis=-1), rtol=0, atol=1e-12)
+            assert_allclose(rows[f"std_{side}"], np.sqrt(((picked - picked.mean(-1, keepdims=True)) ** 2).mean(-1)))
+
+
+def test_residual_norms_are_those_of_the_stream(run):
+    table = run.tables.residual()
+    assert len(table) == 2 * sum(LENGTHS.values())
+    for row in table.itertuples():
+        at = (row.sentence, row.position)
+        for point in ("pre", "mid", "post"):
+            expected = math.sqrt((run.trace.resid(point, int(row.layer))[at].astype(float) ** 2).sum())
+            assert getattr(row, f"resid_{point}") == pytest.approx(expected)
+        assert row.attn_out == pytest.approx(np.linalg.norm(run.trace.attn_out(int(row.layer))[at].astype(float)))
+        assert row.ff_out == pytest.approx(np.linalg.norm(run.trace.ff_out(int(row.layer))[at].astype(float)))
+        assert row.token == run.batch.tokens[row.sentence][row.position]
+
+
+def test_the_stream_table_walks_from_the_embeddings_to_the_end(run):
+    table = run.tables.stream()
+    points = [("pre", 0), ("mid", 0), ("post", 0), ("mid", 1), ("post", 1)]
+    expected = [(run.trace.resid(point, layer), point, layer) for point, layer in points]
+    if run.config.final_norm:
+        expected.append((run.trace.final_norm("out"), "final", None))
+    n_real = sum(LENGTHS.values())
+    assert len(table) == n_real * len(expected)
+    for index, (array, point, layer) in enumerate(expected):
+        rows = table.iloc[n_real * index : n_real * (index + 1)]
+        assert set(rows["point"]) == {point}
+        assert rows["layer"].isna().all() if layer is None else (rows["layer"] == layer).all()
+        assert_allclose(rows["norm"], np.linalg.norm(array[rows["sentence"], rows["position"]].astype(float), axis=-1))
+
+
+def test_shapes_are_those_of_the_trace(run):
+    assert run.tables.shapes().equals(run.trace.shapes())
