@@ -20,7 +20,7 @@ def main() -> None:
     except ExplorerError as error:
         page.refusal(error)
     else:
-        for note in (*state.link_notes(), *answer.notes):
+        for note in (*state.link_notes(request), *answer.notes):
             page.note(note)
         page.status_line(answer.run, answer.model, request.source)
         show(request)

@@ -191,6 +191,7 @@ _BOUNDS = "bounds"  # parameter -> the bounds its widget was drawn with
 _LINK = "link"  # parameter -> what the link asked for, as long as no control has answered it
 _NOTES = "notes"
 _HEIGHT = "figure height"
+_FIRST = "first request"
 _LAYERS = "layers of the other source"
 
 
@@ -204,6 +205,7 @@ def open_page() -> None:
     st.session_state[_KEPT] = values
     st.session_state[_BOUNDS] = {}
     st.session_state[_LINK] = {key: query[key] for key in query.keys() & address.PARAMETERS.keys()}
+    st.session_state.pop(_FIRST, None)
     st.session_state[_NOTES] = [_refusal(key, query[key], values[key]) for key in refused]
     for key in refused:
         st.session_state[_LINK].pop(key)
@@ -212,8 +214,10 @@ def open_page() -> None:
             st.session_state[key] = value
 
 
-def link_notes() -> list[str]:
-    """What in the link could not be had, one sentence each."""
+def link_notes(request: Request) -> list[str]:
+    """What in the link could not be had, one sentence each, until the reader asks for something else."""
+    if st.session_state.setdefault(_FIRST, request) != request:
+        st.session_state[_NOTES].clear()
     return list(st.session_state[_NOTES])
 
 

@@ -1,6 +1,6 @@
 """The architecture of an encoder, as one frozen value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from explorer.errors import ConfigError
@@ -135,19 +135,7 @@ BERT_BASE = EncoderConfig(
 )
 """The shape of BERT base, Devlin et al. 2019, section 3. Shape only: no trained weights come with it."""
 
-MINILM = EncoderConfig(
-    n_layers=6,
-    n_heads=12,
-    d_model=384,
-    d_ff=1536,
-    activation="gelu",
-    positions="learned",
-    scale_embeddings=False,
-    embedding_norm=True,
-    n_segments=2,
-    norm_eps=1e-12,
-    vocab_size=30_522,
-)
+MINILM = replace(BERT_BASE, n_layers=6, d_model=384, d_ff=1536, vocab_size=30_522)
 """The published encoder all-MiniLM-L6-v2."""
 
 PRESETS = {"classroom": CLASSROOM, "paper base": PAPER_BASE, "BERT base": BERT_BASE, "MiniLM": MINILM}

@@ -31,7 +31,7 @@ def masked_scores(
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
     """
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
-    return scores if key_padding_mask is None else scores.masked_fill(key_padding_mask[:, None, None, :], -torch.inf)
+    return scores if key_padding_mask is None else torch.where(key_padding_mask[:, None, None, :], -torch.inf, scores)
 
 
 def attention_pattern(

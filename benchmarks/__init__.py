@@ -1,0 +1,1 @@
+"""Measurements of the engine. They print tables and judge nothing."""

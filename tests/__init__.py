@@ -1,0 +1,1 @@
+"""Tests of Encoder Explorer. The folders mirror `explorer/` and `components/`."""
