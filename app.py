@@ -20,10 +20,12 @@ def main() -> None:
     except ExplorerError as error:
         page.refusal(error)
     else:
-        for note in (*state.link_notes(request), *answer.notes):
-            page.note(note)
+        notes = st.container()
         page.status_line(answer.run, answer.model, request.source)
         show(request)
+        with notes:  # filled last: the view may find that a link asks for more than there is
+            for note in (*state.link_notes(request), *answer.notes):
+                page.note(note)
         page.origin(answer.model)
     state.write_address()
 

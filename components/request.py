@@ -33,9 +33,13 @@ class Request:
         )
 
     def run_key(self, batch: Batch) -> Hashable:
-        """What fixes every number of the run: parameters, token ids, mask and device."""
+        """What fixes every number and every label of the run: parameters, token ids, mask, device, and the letters.
+
+        Two texts may be the same tokens, such as `A` and `a`. A run carries its text, so they are two runs: nobody
+        must see what somebody else typed.
+        """
         ids, mask = batch.token_ids.numpy(), batch.key_padding_mask.numpy()
-        return self.model_key, ids.shape, ids.tobytes(), mask.tobytes(), self.mask, self.device
+        return self.model_key, batch.sentences, ids.shape, ids.tobytes(), mask.tobytes(), self.mask, self.device
 
 
 def minilm_config(n_layers: int) -> EncoderConfig:

@@ -227,6 +227,13 @@ def _refusal(key: str, asked: str, used: Any) -> str:
     return f"The link asks for {key} = {shown}, which is not possible here.{instead or ' The default is used.'}"
 
 
+def _note_if_refused(key: str, current: Any, good: Any) -> None:
+    """Notes a value of a link that is good as such, but not with this encoder or this text."""
+    asked = st.session_state[_LINK].pop(key, None)
+    if asked is not None and good != current:
+        st.session_state[_NOTES].append(_refusal(key, asked, good))
+
+
 def get(key: str) -> Any:
     """The value of a parameter, whether its control is on the page or not."""
     return st.session_state[_KEPT][key]
@@ -265,9 +272,7 @@ def draw(
     session = st.session_state
     current = session[key] if key in session else get(key)
     good = fit(current)
-    asked = session[_LINK].pop(key, None)
-    if asked is not None and address.encode(good) != asked.lower() and good != current:
-        session[_NOTES].append(_refusal(key, asked, good))
+    _note_if_refused(key, current, good)
     if key not in session or good != current or session[_BOUNDS].get(key) != bounds:
         session[key] = good
     session[_BOUNDS][key] = bounds
@@ -287,6 +292,7 @@ def selection(run: Run) -> tuple[int, int]:
     """The chosen layer and head, brought into this run where they were chosen in a larger one."""
     layer, head = get("sel")
     here = min(layer, run.config.n_layers - 1), min(head, run.config.n_heads - 1)
+    _note_if_refused("sel", (layer, head), here)
     keep("sel", here)
     return here
 

@@ -114,7 +114,9 @@ def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[],
 
 
 def _formatted(cell: Any) -> str:
-    return str(cell) if isinstance(cell, str) else format_number(cell)
+    if isinstance(cell, str):
+        return cell
+    return format_number(None if cell is pd.NA else cell)
 
 
 def _csv(make: Callable[[], pd.DataFrame]) -> bytes:

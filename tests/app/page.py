@@ -1,0 +1,195 @@
+"""One session on the page, and what a reader sees on it."""
+
+import base64
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.testing.v1 import AppTest
+
+from components.address import PARAMETERS
+from components.attention_grid import read_header
+
+APP = Path(__file__).parents[2] / "app.py"
+SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
+"""A link to an encoder that runs in a millisecond."""
+
+VIEWS = ("attention", "layernorm", "residual", "shapes")
+FIGURES = {
+    "attention": {"attention_heatmap"},
+    "layernorm": {"norm_overview", "norm_detail"},
+    "residual": {"norm_heatmap", "stream_growth"},
+    "shapes": {"block_diagram", "cost_bars"},
+}
+WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
+
+
+class Page:
+    """A session that was opened at a link, with its first run done."""
+
+    _components: Any = None  # what is installed; sessions share it, for looking costs more than a run of the page
+
+    def __init__(self, **link: str) -> None:
+        self.at = AppTest.from_file(APP, default_timeout=120)
+        for key, value in link.items():
+            self.at.query_params[key] = value
+        self.at._bidi_component_manager = Page._components
+        self.at.run()
+        Page._components = self.at._bidi_component_manager
+
+    # What the reader does
+
+    def set(self, key: str, value: Any) -> "Page":
+        """Changes the control with this key."""
+        self.control(key).set_value(value)
+        self.at.run()
+        return self
+
+    def pick(self, layer: object, head: object, serial: int = 1) -> "Page":
+        """Chooses a tile of the grid, with the very message that the browser sends for a click."""
+        return self._trigger("grid", "pick", {"layer": layer, "head": head, "serial": serial})
+
+    def resize(self, height: object) -> "Page":
+        """Tells what the browser measured of its window."""
+        return self._trigger("screen", "changed", {"height": height})
+
+    def _trigger(self, component: str, event: str, value: object) -> "Page":
+        message = WidgetState(id=_make_trigger_id(self.component(component).id, "events"))
+        message.json_trigger_value = json.dumps([{"event": event, "value": value}])
+        states = self.at._tree.get_widget_states()
+        states.widgets.append(message)
+        self.at._run(states)
+        return self
+
+    def again(self) -> "Page":
+        """The same page opened by somebody else, who was sent the address."""
+        return Page(**self.link)
+
+    # What the reader sees
+
+    def control(self, key: str) -> Any:
+        """The control of a parameter."""
+        for kind in WIDGETS:
+            for widget in self.at.get(kind):
+                if widget.key == key:
+                    return widget
+        raise AssertionError(f"there is no control {key!r} on the page")
+
+    def value(self, key: str) -> Any:
+        return self.control(key).value
+
+    def component(self, key: str) -> Any:
+        """The message that carries a component to the browser."""
+        for element in self.at.get("bidi_component"):
+            if re.search(rf"-{key}$", element.proto.id):
+                return element.proto
+        raise AssertionError(f"there is no component {key!r} on the page")
+
+    @property
+    def link(self) -> dict[str, str]:
+        """The address, as its parameters."""
+        return dict(self.at.query_params)
+
+    @property
+    def grid(self) -> tuple[dict[str, Any], np.ndarray]:
+        """Header and pixels `[layer, head, row, col]` of the grid."""
+        payload = self.component("grid").bytes
+        header = read_header(payload)
+        size = [header[name] for name in ("n_layers", "n_heads", "rows", "cols")]
+        start = 4 + int.from_bytes(payload[:4], "little")
+        return header, np.frombuffer(payload, np.uint8, offset=start).reshape(size)
+
+    @property
+    def chosen(self) -> tuple[int, int]:
+        """Layer and head that the grid is told to frame."""
+        choice = json.loads(self.component("grid-selection").json)
+        return choice["layer"], choice["head"]
+
+    @property
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """The figures by name, with their arrays decoded."""
+        found = [decode(json.loads(chart.proto.spec)) for chart in self.at.get("plotly_chart")]
+        return {figure["layout"]["meta"]["figure"]: figure for figure in found}
+
+    @property
+    def heatmap(self) -> dict[str, Any]:
+        return self.figures["attention_heatmap"]
+
+    @property
+    def status(self) -> str:
+        """The status line, or nothing where there is none."""
+        return " · ".join(self._html(r'<div class="status".*?>(.*)</div>'))
+
+    @property
+    def notes(self) -> list[str]:
+        return self._html(r'<div class="note".*?>(.*)</div>')
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The ribbon: the tokens of each sentence."""
+        ribbon = "".join(element.proto.body for element in self.at.get("html") if 'class="batch"' in element.proto.body)
+        rows = re.findall(r'<div class="row.*?>(.*?)</div>', ribbon, re.DOTALL)
+        return [[html.unescape(t) for t in re.findall(r"<span.*?>(.*?)</span>", row, re.DOTALL)] for row in rows]
+
+    @property
+    def explanation(self) -> str:
+        return " ".join(text.value for text in self.at.text)
+
+    @property
+    def errors(self) -> list[str]:
+        return [error.value for error in self.at.error]
+
+    @property
+    def exceptions(self) -> list[str]:
+        return [exception.message for exception in self.at.exception]
+
+    def _html(self, pattern: str) -> list[str]:
+        bodies = [element.proto.body for element in self.at.get("html")]
+        found = [match.group(1) for body in bodies if (match := re.fullmatch(pattern, body, re.DOTALL))]
+        return [html.unescape(re.sub(r"<.*?>", " ", text)) for text in found]
+
+    # What every page must be
+
+    def ok(self) -> "Page":
+        """Asserts that there is a whole page: no fault, its figures, its numbers, how to read them."""
+        assert not self.exceptions
+        assert not self.errors
+        view = self.control("view").value
+        assert self.figures.keys() == FIGURES[view]
+        assert len(self.at.dataframe) == 1
+        assert len(self.at.dataframe[0].value) > 0
+        assert self.explanation
+        assert self.status
+        assert self.rows
+        return self
+
+    def refused(self) -> str:
+        """Asserts that there is one sentence instead of a picture, and returns it."""
+        assert not self.exceptions
+        assert len(self.errors) == 1
+        assert not self.at.get("plotly_chart")
+        assert not self.at.dataframe
+        assert not self.status
+        return re.sub(r"\\(.)", r"\1", self.errors[0])  # it is Markdown, in which all signs are escaped
+
+
+def decode(value: Any) -> Any:
+    """A figure's JSON with Plotly's packed arrays as NumPy arrays."""
+    if isinstance(value, list):
+        return [decode(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() >= {"dtype", "bdata"}:
+        array = np.frombuffer(base64.b64decode(value["bdata"]), dtype=value["dtype"])
+        return array.reshape([int(n) for n in str(value.get("shape", array.size)).split(",")])
+    return {key: decode(part) for key, part in value.items()}
+
+
+def differing(link: dict[str, str]) -> dict[str, str]:
+    """The parameters of a link that the page knows."""
+    return {key: value for key, value in link.items() if key in PARAMETERS}

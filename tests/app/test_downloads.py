@@ -1,0 +1,141 @@
+"""The CSV files: the numbers of the run, whole, and safe to open in a spreadsheet."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import streamlit
+
+import explorer
+from components.address import DEFAULT_TEXT
+from tests.app.page import SMALL, VIEWS, Page
+from tests.inputs import TEXTS
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell starts that a spreadsheet runs."""
+
+Downloads = dict[str, Callable[[], bytes]]
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> Downloads:
+    """What each download button of the page would send: file name -> its maker."""
+    files: Downloads = {}
+    real = streamlit.download_button
+
+    def button(label: str, data: Callable[[], bytes], **kwargs: object) -> bool:
+        files[str(kwargs["file_name"])] = data
+        return real(label, data, **kwargs)
+
+    monkeypatch.setattr(streamlit, "download_button", button)
+    return files
+
+
+def read(data: bytes) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(data), encoding="utf-8-sig", keep_default_na=False)
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Text as it was, but for the apostrophe that keeps a formula from being one; numbers to the last digit."""
+    assert list(found.columns) == list(expected.columns)
+    assert len(found) == len(expected) > 0
+    for column in expected:
+        if pd.api.types.is_float_dtype(expected[column]):
+            np.testing.assert_allclose(found[column], expected[column], rtol=1e-6)
+        else:
+            wanted = ["" if pd.isna(cell) else str(cell) for cell in expected[column]]
+            assert [str(cell) for cell in found[column]] == [f"'{w}" if w.startswith(FORMULA) else w for w in wanted]
+
+
+def files_of(view: str, downloads: Downloads, **link: str) -> dict[str, pd.DataFrame]:
+    Page(view=view, **link).ok()
+    return {name.removeprefix(f"encoder-explorer-{view}-"): read(make()) for name, make in downloads.items()}
+
+
+@pytest.fixture
+def run(minilm: explorer.Model) -> explorer.Run:
+    return explorer.run(minilm, minilm.batch(DEFAULT_TEXT.split("\n")))
+
+
+def test_attention(downloads: Downloads, run: explorer.Run) -> None:
+    files = files_of("attention", downloads, sel="2.5", sentence="1")
+    same(files["all-heads.csv"], run.tables.attention())
+    of_head = run.tables.attention(2).query("head == 5 and sentence == 1").drop(columns="sentence")
+    same(files["this-table.csv"], of_head)
+    weights = files["weights-of-this-head.csv"]
+    assert weights["query"].tolist() == run.batch.tokens[1]
+    assert list(weights.columns[1:]) == [f"{i} {token}" for i, token in enumerate(run.batch.tokens[1])]
+    np.testing.assert_allclose(weights.iloc[:, 1:].astype(float), run.trace.pattern(2)[1, 5], rtol=1e-6)
+
+
+def test_layernorm(downloads: Downloads, run: explorer.Run) -> None:
+    files = files_of("layernorm", downloads, sel="2.5", norm_at="norm1")
+    same(files["all-norms.csv"], run.tables.layernorm())
+    chosen = run.tables.layernorm().query("norm == 'norm1' and layer == 2 and sentence == 0")
+    same(files["this-table.csv"], chosen.drop(columns="sentence"))
+
+
+def test_residual(downloads: Downloads, run: explorer.Run) -> None:
+    files = files_of("residual", downloads)
+    same(files["all-sentences.csv"], run.tables.residual())
+    same(files["this-table.csv"], run.tables.residual().query("sentence == 0").drop(columns="sentence"))
+    same(files["checkpoints.csv"], run.tables.stream().query("sentence == 0").drop(columns="sentence"))
+
+
+def test_shapes(downloads: Downloads, run: explorer.Run) -> None:
+    files = files_of("shapes", downloads)
+    expected = run.tables.shapes().drop(columns="layer")
+    expected["shape"] = [f"[{', '.join(map(str, shape))}]" for shape in expected["shape"]]
+    same(files["this-table.csv"], expected)
+
+
+def test_every_view_offers_its_numbers(downloads: Downloads) -> None:
+    for view in VIEWS:
+        downloads.clear()
+        Page(**SMALL, view=view).ok()
+        assert f"encoder-explorer-{view}-this-table.csv" in downloads
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("text", [TEXTS["formula"], "=1+1 -2 @x +y", "- - -", TEXTS["tab and quotes"], "a,b;c"])
+@pytest.mark.parametrize("view", ["attention", "layernorm", "residual"])
+def test_no_cell_starts_a_formula(view: str, text: str, downloads: Downloads) -> None:
+    Page(**SMALL, view=view, text=text).ok()
+    assert downloads
+    for make in downloads.values():
+        data = make()
+        assert data.startswith(b"\xef\xbb\xbf")  # so that a spreadsheet reads accents
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
+        assert len({len(row) for row in rows}) == 1
+        for cell in (cell for row in rows for cell in row):
+            assert _number(cell) or not cell.startswith(FORMULA), cell
+
+
+def test_a_formula_is_still_in_the_file_as_text(downloads: Downloads) -> None:
+    files = files_of("attention", downloads, **SMALL, text="=1+1")
+    assert files["all-heads.csv"]["token"].tolist()[:6] == ["[CLS]", "'=", "1", "'+", "1", "[SEP]"]
+
+
+def test_words_that_pandas_reads_as_missing_stay_words(downloads: Downloads) -> None:
+    files = files_of("residual", downloads, **SMALL, text="null nan NA None")
+    assert files["this-table.csv"]["token"].tolist()[:6] == ["[CLS]", "null", "nan", "NA", "None", "[SEP]"]
+
+
+def test_each_page_downloads_its_own_run(downloads: Downloads) -> None:
+    """A button makes its file when it is clicked, maybe after others have run other texts."""
+    Page(**SMALL, text="first").ok()
+    first = dict(downloads)
+    Page(**SMALL, text="second").ok()
+    name = "encoder-explorer-attention-all-heads.csv"
+    assert read(first[name]())["token"].tolist()[1] == "first"
+    assert read(downloads[name]())["token"].tolist()[1] == "second"

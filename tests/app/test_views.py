@@ -1,0 +1,130 @@
+"""Every view of every kind of encoder has a figure, numbers and a sentence that says how to read them."""
+
+import pytest
+
+from tests.app.page import SMALL, VIEWS, Page
+from tests.inputs import words
+
+TEXTS = {"one word": "Hello", "2,000 words": words(2_000)}
+
+
+@pytest.mark.parametrize("length", TEXTS)
+@pytest.mark.parametrize("heads", [1, 8])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view(view: str, placement: str, heads: int, length: str) -> None:
+    page = Page(**(SMALL | {"norm": placement, "heads": str(heads), "text": TEXTS[length], "view": view})).ok()
+    assert f"2 layers × {heads} head" in page.status
+    assert f"{placement.capitalize()}-LN" in page.status
+    assert len(page.rows) == 1
+    if length == "one word":
+        assert page.rows == [["[CLS]", "Hello", "[SEP]"]]
+        assert page.notes == []
+    else:
+        assert len(page.rows[0]) == 512
+        assert page.notes == [
+            "Line 1 is too long for this encoder: it reads 512 tokens, so the last 1,490 were left out."
+        ]
+    if view == "layernorm":
+        assert ("final norm" in page.control("norm_choice").options) == (placement == "pre")
+    if view == "residual":
+        assert f"{placement.capitalize()}-LN: " in page.explanation
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_the_trained_encoder(view: str) -> None:
+    page = Page(view=view).ok()
+    assert page.notes == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_the_trained_encoder_at_its_longest(view: str) -> None:
+    page = Page(view=view, layers="1", text=f"short\n{words(2_000)}").ok()
+    assert len(page.notes) == 1
+    assert page.notes[0].startswith("Line 2 is too long for this encoder: it reads 512 tokens, so the last ")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "link", [{"pad_side": "left"}, {"mask": "false"}, {"pad_side": "left", "mask": "false"}], ids=str
+)
+def test_every_view_of_a_padded_sentence(view: str, link: dict[str, str]) -> None:
+    page = Page(**(SMALL | link | {"view": view, "sentence": "1", "pad_to": "20"})).ok()
+    row = page.rows[1]
+    side = row[:12] if "pad_side" in link else row[-12:]
+    assert len(row) == 20
+    assert set(side) == {"[PAD]"}
+    assert row.count("[PAD]") == 12
+    table = page.at.dataframe[0].value
+    if view != "shapes":
+        assert "[PAD]" not in set(table["Token"])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"activation": "gelu", "positions": "learned", "init": "normal"},
+        {"activation": "silu", "positions": "none", "final_norm": "true"},
+        {"norm": "pre", "final_norm": "false"},
+        {"d_model": "7", "heads": "7", "d_ff": "1"},
+        {"d_model": "1", "heads": "1", "d_ff": "1"},
+        {"layers": "24"},
+    ],
+    ids=str,
+)
+def test_every_view_of_unusual_architectures(view: str, link: dict[str, str]) -> None:
+    page = Page(**(SMALL | link | {"view": view})).ok()
+    assert page.notes == []
+
+
+def test_each_quantity_of_each_norm() -> None:
+    page = Page(**SMALL, norm="pre", view="layernorm").ok()
+    for quantity in ("mean_in", "std_out", "mean_out", "std_in"):
+        page.set("quantity", quantity).ok()
+    for name in page.control("norm_choice").options:
+        page.set("norm_choice", name).ok()
+        assert page.figures["norm_detail"]["layout"]["title"]["text"] == name
+
+
+def test_the_norm_that_is_chosen_sets_the_layer_of_every_view() -> None:
+    page = Page(view="layernorm", sel="1.6")
+    assert page.value("norm_choice") == "L1 norm2"
+    page.set("norm_choice", "L4 norm1")
+    assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "norm1"}
+    page.set("view", "attention").ok()
+    assert page.heatmap["layout"]["title"]["text"] == "L4 H6"
+    page.set("view", "layernorm")
+    assert page.value("norm_choice") == "L4 norm1"
+    page.set("norm_choice", "embedding norm").ok()
+    assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "embed"}
+
+
+def test_the_shapes_view_shows_the_layer_that_is_chosen() -> None:
+    page = Page(**SMALL, view="shapes", text="a b c\nd").ok()
+    table = page.at.dataframe[0].value
+    pattern = table[table["Site"] == "layers.1.attn.pattern"]["Shape"].item()
+    assert pattern == "[2, 2, 5, 5]"
+    for part in ("batch 2 (sentences)", "pos 5 (tokens)", "d_model 8", "head 2", "d_head 4", "d_ff 16"):
+        assert part in page.explanation
+
+
+def test_the_share_of_weight_that_padding_takes_without_the_mask() -> None:
+    """The number is that of the grid and heatmap, and it is there only where there is padding to speak of."""
+    page = Page(mask="false", sentence="1", pad_to="16").ok()
+    weights = page.heatmap["data"][0]["z"][:8]
+    share = 100 * weights[:, 8:].sum(axis=1).mean()
+    assert 1 < share < 99
+    sentence = page.explanation[page.explanation.index("The mask is off") :]
+    assert sentence.startswith("The mask is off: in this head, real tokens give ")
+    assert sentence.endswith(" % of their weight to padding.")
+    assert float(sentence.split("give ")[1].split(" %")[0]) == pytest.approx(share, rel=1e-3)
+    assert "(mask off)" in " ".join(page.status.split())
+    other = page.pick(0, 0).ok()
+    assert sentence not in other.explanation
+    page.set("mask", True).ok()
+    assert "The mask is off" not in page.explanation
+    assert "Padding gets no weight" in page.explanation
+    assert "mask off" not in page.status
+    page.set("sentence", 0)
+    assert "adding" not in page.explanation
