@@ -285,7 +285,14 @@ def choose(key: str, label: str, options: list[str], wanted: str, on_choice: Cal
     """A list whose choice is kept under other parameters: shows `wanted`, and tells what is chosen instead."""
     if st.session_state.get(key) != wanted:
         st.session_state[key] = wanted
-    st.selectbox(label, options, key=key, on_change=lambda: on_choice(st.session_state[key]))
+    st.selectbox(
+        label,
+        options,
+        key=key,
+        format_func=lambda option: f"{label}: {option}",
+        on_change=lambda: on_choice(st.session_state[key]),
+        label_visibility="collapsed",
+    )
 
 
 def selection(run: Run) -> tuple[int, int]:

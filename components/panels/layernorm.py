@@ -31,7 +31,8 @@ def show(look: Look) -> None:
             "Shown in the overview",
             list(QUANTITIES),
             fit=lambda value: value,
-            format_func=QUANTITIES.__getitem__,
+            format_func=lambda quantity: f"Overview: {QUANTITIES[quantity].lower()}",
+            label_visibility="collapsed",
         )
     with right:
         name = _chosen_norm(names, look)
@@ -93,5 +94,5 @@ def _chosen_norm(names: list[str], look: Look) -> str:
             state.put("sel", (int(where[1:]), look.head))
         state.put("norm_at", kind if kind != "norm" else {"embedding": "embed", "final": "final"}[where])
 
-    state.choose("norm_choice", "Shown at full size", names, name, choose)
+    state.choose("norm_choice", "At full size", names, name, choose)
     return name
