@@ -19,6 +19,7 @@ def main() -> None:
         answer = state.answer(request)
     except ExplorerError as error:
         page.refusal(error)
+        state.write_address()
     else:
         notes = st.container()
         page.status_line(answer.run, answer.model, request.source)
@@ -27,7 +28,6 @@ def main() -> None:
             for note in (*state.link_notes(request), *answer.notes):
                 page.note(note)
         page.origin(answer.model)
-    state.write_address()
 
 
 @st.fragment
@@ -36,14 +36,16 @@ def show(request: Request) -> None:
     answer = state.answer(request)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = controls.view_picker(panels.NAMES)
-        sentence = controls.sentence_picker(answer.run)
-    page.token_ribbon(answer.run, sentence)
+        sentence = controls.sentence_picker(answer.run.batch.sentences, answer.lines)
+        scale = controls.scale_picker() if view == "attention" else "linear"
+    page.token_ribbon(answer.run, answer.lines, sentence)
     layer, head = state.selection(answer.run)
     look = panels.Look(
         answer=answer,
         sentence=sentence,
         layer=layer,
         head=head,
+        scale=scale,
         palette=palette(state.theme_kind()),
         height=state.figure_height(),
     )

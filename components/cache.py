@@ -48,7 +48,7 @@ class BoundedCache(Generic[T]):
     def _keep(self, key: Hashable, value: T) -> None:
         size = self._size_of(value)
         with self._lock:
-            if size > self._max_bytes:
+            if size > self._max_bytes or key in self._values:  # a second maker came in between
                 return
             self._values[key] = value
             self.n_bytes += size

@@ -1,15 +1,16 @@
 """The controls: sidebar and text box in, one validated request out."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import streamlit as st
 
 from components import page, state
 from components.address import DEFAULT_TEXT, MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH
-from components.labels import shorten
+from components.labels import shorten, visible
 from components.request import Request, minilm_config
-from explorer import MINILM, PRESETS, EncoderConfig, Model, Run
-from explorer.config import CLASSROOM, LIMITS, divisors, nearest_divisor
+from explorer import MINILM, PRESETS, EncoderConfig, Model
+from explorer.config import CLASSROOM, LIMITS, divisors
 from explorer.device import available
 from explorer.weights.seeded import MAX_SEED
 
@@ -19,8 +20,11 @@ ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
 FINAL_NORMS: Final = {"auto": "As the placement asks", "true": "On", "false": "Off"}
 INITIALISATIONS: Final = {"xavier": "Xavier uniform", "normal": "Normal (0, 0.02)"}
+SCALES: Final = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
 SIDES: Final = {"right": "Right", "left": "Left"}
 DEVICES: Final = {"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU"}
+MAX_HEADS: Final = 128
+"""The narrowest tile that the attention grid can draw on a small screen is one pixel of a head."""
 BUILT_PRESETS: Final = ("classroom", "paper base")
 
 
@@ -100,11 +104,26 @@ def view_picker(names: dict[str, str]) -> str:
     )
 
 
-def sentence_picker(run: Run) -> int:
-    """Which sentence of the batch is looked at. Nothing is drawn where there is only one."""
-    sentences = run.batch.sentences
+def scale_picker() -> str:
+    """How the chosen head's weights become colours."""
+    return state.draw(
+        "scale",
+        st.selectbox,
+        "Colour scale",
+        list(SCALES),
+        fit=lambda value: value,
+        format_func=lambda scale: f"Colour: {SCALES[scale]}",
+        label_visibility="collapsed",
+        width=190,
+    )
+
+
+def sentence_picker(sentences: Sequence[str], lines: Sequence[int]) -> int:
+    """Which sentence of the batch is looked at, named by its line. Nothing is drawn where there is only one."""
     if len(sentences) == 1:
-        state.keep("sentence", 0)
+        if state.get("sentence") > 0:
+            state.refuse_link("sentence", 0)
+            state.keep("sentence", 0)
         return 0
     return state.draw(
         "sentence",
@@ -112,8 +131,8 @@ def sentence_picker(run: Run) -> int:
         "Sentence",
         list(range(len(sentences))),
         fit=_within(0, len(sentences) - 1),
-        bounds=sentences,
-        format_func=lambda row: f"{row + 1}: {shorten(sentences[row], 60)}",
+        bounds=(*sentences, *lines),
+        format_func=lambda row: f"{lines[row]}: {shorten(visible(sentences[row]), 60)}",
         label_visibility="collapsed",
     )
 
@@ -130,8 +149,7 @@ def _source() -> str:
 
 def _source_changed() -> None:
     """Each source keeps its own number of layers."""
-    chosen = st.session_state["source"]
-    state.swap_layers(chosen)
+    state.swap_layers(state.now("source"))
 
 
 def _trained_encoder() -> tuple[EncoderConfig, int, str]:
@@ -153,18 +171,16 @@ def _trained_encoder() -> tuple[EncoderConfig, int, str]:
 
 def _built_encoder() -> tuple[EncoderConfig, int, str]:
     n_layers = _layers("Layers", LIMITS["n_layers"][1], CLASSROOM.n_layers)
-    d_model = state.get("d_model")
-    if "d_model" in st.session_state:
-        d_model = st.session_state["d_model"]
-    heads = divisors(d_model)
+    d_model = state.now("d_model")  # its control comes further down
+    heads = [divisor for divisor in divisors(d_model) if divisor <= MAX_HEADS]
     n_heads = state.draw(
         "heads",
         st.selectbox,
         "Heads",
         heads,
-        fit=lambda wanted: nearest_divisor(d_model, wanted),
+        fit=lambda wanted: min(heads, key=lambda n: (abs(n - wanted), n)),
         bounds=d_model,
-        help=f"Only divisors of the model width ({d_model}) are offered.",
+        help=f"Only divisors of the model width ({d_model}) are offered, up to {MAX_HEADS}.",
     )
     placement = _choice("norm", "Norm placement", PLACEMENTS)
     with st.expander("Widths, activation, positions, seed"):
@@ -225,7 +241,7 @@ def _layers(label: str, most: int, usual: int) -> int:
 
 def _apply_preset() -> None:
     """Puts the preset's values into the controls; they stay free to change."""
-    name = st.session_state["preset"]
+    name = state.take("preset")
     if name is None:
         return
     config = PRESETS[name]

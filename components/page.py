@@ -1,5 +1,6 @@
 """The frame of the page: its title and width, its style, the status line and the token ribbon."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
@@ -99,17 +100,22 @@ def refusal(error: Exception) -> None:
 def status_line(run: Run, model: Model, source: str) -> None:
     """Encoder, parameters, tokens, device and time, in one line."""
     config, batch = run.config, run.batch
+    placement = "Pre-LN" if config.norm_placement == "pre" else "Post-LN"
     name = "all-MiniLM-L6-v2, trained" if source == "minilm" else "Built from scratch, untrained"
     padding = f", {format_number(batch.n_padding)} padding" if batch.n_padding else ", no padding"
     mask = "" if run.use_mask or not batch.n_padding else " <b>(mask off)</b>"
     parts = [
         f"<b>{name}</b>",
-        f"{config.n_layers} layers × {config.n_heads} heads, {'Pre' if config.norm_placement == 'pre' else 'Post'}-LN",
+        f"{_count(config.n_layers, 'layer')} × {_count(config.n_heads, 'head')}, {placement}",
         f"{format_number(model.report.n_parameters)} parameters",
         f"{format_number(batch.n_real)} real tokens{padding}{mask}",
         f"{run.device.upper()}, {format_seconds(run.seconds)}",
     ]
     st.html(f'<div class="status" role="status">{"".join(f"<span>{part}</span>" for part in parts)}</div>')
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def origin(model: Model) -> None:
@@ -120,7 +126,7 @@ def origin(model: Model) -> None:
     st.caption(markdown_escape(f"{report.source}{checked}{unused}"))
 
 
-def token_ribbon(run: Run, sentence: int) -> None:
+def token_ribbon(run: Run, lines: Sequence[int], sentence: int) -> None:
     """The batch as the encoder reads it, one row a sentence, the chosen one marked. Padding is hatched."""
     rows = []
     for number in range(len(run.batch.sentences)):
@@ -132,5 +138,5 @@ def token_ribbon(run: Run, sentence: int) -> None:
             kind = "pad" if padded else "special" if start == end else "word"
             spans.append(f'<span class="{kind}">{escape(visible(token))}</span>')
         chosen = " chosen" if number == sentence else ""
-        rows.append(f'<div class="row{chosen}" aria-label="Tokens of sentence {number + 1}">{"".join(spans)}</div>')
+        rows.append(f'<div class="row{chosen}" aria-label="Tokens of line {lines[number]}">{"".join(spans)}</div>')
     st.html(f'<div class="batch" tabindex="0">{"".join(rows)}</div>')

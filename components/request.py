@@ -33,7 +33,7 @@ class Request:
         )
 
     def run_key(self, batch: Batch) -> Hashable:
-        """What fixes every number and every label of the run: parameters, token ids, mask, device, and the letters.
+        """What fixes every number and every label of the run: parameters, token ids, mask, device, letters.
 
         Two texts may be the same tokens, such as `A` and `a`. A run carries its text, so they are two runs: nobody
         must see what somebody else typed.

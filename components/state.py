@@ -1,14 +1,12 @@
 """The only home of session keys, query parameters and what sessions share: models, runs and the gate before them."""
 
-import functools
 import gc
 import logging
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
@@ -20,14 +18,16 @@ from components.cache import BoundedCache
 from components.labels import visible
 from components.request import Request
 from explorer import Model, Run, TextError, WeightsError
+from explorer.device import choose
 from explorer.stats import count_parameters
 from explorer.text import Batch
 
 logger = logging.getLogger(__name__)
 
 MAX_RUN_BYTES: Final = 640 * 2**20
-"""A run above this is refused before it starts: 24 layers of 12 heads fit up to 512 tokens."""
+"""A run above this is refused before it starts: 24 layers of 12 heads, 384 wide, fit up to 512 tokens."""
 MAX_MODEL_PARAMETERS: Final = 120_000_000
+MAX_SENTENCES: Final = 64
 PARALLEL_RUNS: Final = 2
 FIGURE_HEIGHTS: Final = (430, 520, 620, 720)
 
@@ -100,9 +100,8 @@ def model_for(request: Request) -> Model:
         model = trained()
         if isinstance(model, WeightsError):
             raise model
-        return model.first_layers(request.config.n_layers)
-    key = request.model_key
-    return shared().models.get(key, functools.partial(_build, request))
+        return shared().models.get(request.model_key, lambda: model.first_layers(request.config.n_layers))
+    return shared().models.get(request.model_key, lambda: _build(request))
 
 
 def _build(request: Request) -> Model:
@@ -111,7 +110,8 @@ def _build(request: Request) -> Model:
             f"This encoder would have {needed:,} parameters, and {MAX_MODEL_PARAMETERS:,} are allowed here. "
             "Choose fewer layers or smaller widths."
         )
-    return explorer.build(request.config, seed=request.seed, init=request.init)
+    with _gate:
+        return explorer.build(request.config, seed=request.seed, init=request.init)
 
 
 def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
@@ -120,12 +120,17 @@ def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
     Raises:
         TextError: If there is nothing to run.
     """
-    sentences = [sentence for _, sentence in explorer.sentences_of(request.text)]
+    lines = explorer.sentences_of(request.text)
+    sentences = [sentence for _, sentence in lines]
+    if len(sentences) > MAX_SENTENCES:
+        raise TextError(
+            f"{len(sentences):,} sentences are more than the {MAX_SENTENCES} that are run at once. Leave out some."
+        )
     if not sentences:
         raise TextError("There is no sentence to run. Type at least one word in the box above.")
     batch = model.batch(sentences, padding_side=request.pad_side)
     notes = []
-    for (line, _), n_cut in zip(explorer.sentences_of(request.text), batch.n_cut, strict=True):
+    for (line, _), n_cut in zip(lines, batch.n_cut, strict=True):
         if n_cut:
             notes.append(
                 f"Line {line} is too long for this encoder: it reads {model.config.max_len} tokens, "
@@ -150,6 +155,8 @@ class Answer:
     run: Run
     model: Model
     key: Hashable
+    lines: tuple[int, ...]
+    """The line of the text box on which each sentence stands, from 1."""
     notes: tuple[str, ...]
 
 
@@ -161,14 +168,16 @@ def answer(request: Request) -> Answer:
     """
     model = model_for(request)
     batch, notes = batch_for(request, model)
-    key = request.run_key(batch)
+    device, absent = choose(request.device)
+    key = replace(request, device=device).run_key(batch)  # `auto` and what it stands for are one run
 
     def make() -> Run:
         with _gate:
-            return explorer.run(model, batch, device=request.device, use_mask=request.mask, max_bytes=MAX_RUN_BYTES)
+            return explorer.run(model, batch, device=device, use_mask=request.mask, max_bytes=MAX_RUN_BYTES)
 
     run = shared().runs.get(key, make)
-    return Answer(run=run, model=model, key=key, notes=(*notes, *run.notes))
+    lines = tuple(line for line, _ in explorer.sentences_of(request.text))
+    return Answer(run=run, model=model, key=key, lines=lines, notes=(*notes, *([absent] if absent else [])))
 
 
 def grid_payload(found: Answer, sentence: int) -> bytes:
@@ -177,7 +186,7 @@ def grid_payload(found: Answer, sentence: int) -> bytes:
     def make() -> bytes:
         run = found.run
         padding = run.batch.key_padding_mask[sentence].numpy()
-        pattern = np.stack([run.trace.pattern(layer)[sentence] for layer in range(run.config.n_layers)])
+        pattern = [run.trace.pattern(layer)[sentence] for layer in range(run.config.n_layers)]
         tokens = [visible(token) for token in run.batch.tokens[sentence]]
         return pack(pattern, tokens=tokens, query_padding=padding, key_padding=padding, masked=run.use_mask)
 
@@ -227,11 +236,17 @@ def _refusal(key: str, asked: str, used: Any) -> str:
     return f"The link asks for {key} = {shown}, which is not possible here.{instead or ' The default is used.'}"
 
 
-def _note_if_refused(key: str, current: Any, good: Any) -> None:
+def refuse_link(key: str, used: Any) -> None:
     """Notes a value of a link that is good as such, but not with this encoder or this text."""
     asked = st.session_state[_LINK].pop(key, None)
-    if asked is not None and good != current:
-        st.session_state[_NOTES].append(_refusal(key, asked, good))
+    if asked is not None:
+        st.session_state[_NOTES].append(_refusal(key, asked, used))
+
+
+def _note_if_refused(key: str, current: Any, good: Any) -> None:
+    if good != current:
+        refuse_link(key, good)
+    st.session_state[_LINK].pop(key, None)
 
 
 def get(key: str) -> Any:
@@ -239,11 +254,23 @@ def get(key: str) -> Any:
     return st.session_state[_KEPT][key]
 
 
+def now(key: str) -> Any:
+    """The value of a parameter's control if it is on the page, already in this run; else what is kept for it."""
+    return st.session_state[key] if key in st.session_state else get(key)
+
+
 def put(key: str, value: Any) -> None:
     """Sets a parameter from a callback or before its control is drawn."""
     st.session_state[_KEPT][key] = value
     if key in st.session_state:
         st.session_state[key] = value
+
+
+def take(key: str) -> Any:
+    """The choice of a control that only starts something, which then stands empty again. For callbacks."""
+    value = st.session_state[key]
+    st.session_state[key] = None
+    return value
 
 
 def keep(key: str, value: Any) -> None:
@@ -270,7 +297,7 @@ def draw(
     lose quick changes.
     """
     session = st.session_state
-    current = session[key] if key in session else get(key)
+    current = now(key)
     good = fit(current)
     _note_if_refused(key, current, good)
     if key not in session or good != current or session[_BOUNDS].get(key) != bounds:
@@ -281,7 +308,7 @@ def draw(
     return value
 
 
-def choose(key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None]) -> None:
+def choose_elsewhere(key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None]) -> None:
     """A list whose choice is kept under other parameters: shows `wanted`, and tells what is chosen instead."""
     if st.session_state.get(key) != wanted:
         st.session_state[key] = wanted

@@ -51,6 +51,8 @@ class Model:
                 f"n_layers ({n_layers}) must lie between 1 and {self.config.n_layers}, "
                 f"the layers this encoder has; nearest: {nearest}"
             )
+        if n_layers == self.config.n_layers:
+            return self
         encoder = self.encoder.first(n_layers)
         n_parameters = sum(parameter.numel() for parameter in encoder.parameters())
         return Model(

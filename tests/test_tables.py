@@ -33,12 +33,34 @@ def test_attention_has_a_row_for_each_real_query_and_no_other(run):
 
 def test_attention_rows_are_those_of_the_pattern(run):
     for row in run.tables.attention().itertuples():
-        weights = run.trace.pattern(row.layer)[row.sentence, row.head, row.position].astype(float)
+        n_before = row.pos - row.position  # padding on the left
+        strongest = row.strongest_position + n_before
+        weights = run.trace.pattern(row.layer)[row.sentence, row.head, row.pos].astype(float)
         positive = weights[weights > 0]
         assert row.entropy == pytest.approx(-(positive * np.log(positive)).sum(), abs=1e-9)
-        assert row.strongest_weight == weights.max() == weights[row.strongest_position]
-        assert row.token == run.batch.tokens[row.sentence][row.position]
-        assert row.strongest_key == run.batch.tokens[row.sentence][row.strongest_position]
+        assert row.strongest_weight == weights.max() == weights[strongest]
+        assert row.token == run.batch.tokens[row.sentence][row.pos]
+        assert row.strongest_key == run.batch.tokens[row.sentence][strongest]
+
+
+def test_positions_count_real_tokens_wherever_padding_stands(run):
+    for table in (run.tables.attention(), run.tables.layernorm(), run.tables.residual(), run.tables.stream()):
+        for sentence, length in LENGTHS.items():
+            rows = table[table["sentence"] == sentence]
+            assert sorted(set(rows["position"])) == list(range(length))
+            assert (rows["pos"] - rows["position"]).nunique() == 1
+            assert set(rows.loc[rows["position"] == 0, "token"]) == {"[CLS]"}
+
+
+@pytest.mark.parametrize("sentence", [0, 1])
+def test_one_sentence_is_a_part_of_the_whole_table(run, sentence):
+    for name in ("attention", "layernorm", "residual", "stream"):
+        whole = getattr(run.tables, name)()
+        part = getattr(run.tables, name)(sentence=sentence)
+        assert part.equals(whole[whole["sentence"] == sentence].reset_index(drop=True)), name
+    whole = run.tables.attention(1)
+    one = run.tables.attention(1, head=1, sentence=sentence)
+    assert one.equals(whole[(whole["sentence"] == sentence) & (whole["head"] == 1)].reset_index(drop=True))
 
 
 def test_one_layer_of_the_attention_table(run):
@@ -69,11 +91,9 @@ def test_layernorm_has_every_norm_with_population_moments(run):
             else run.trace.norm(norm, side, layer)
             for side in ("in", "out")
         }
-        assert (
-            rows[["sentence", "position"]].values.tolist() == np.argwhere(~run.batch.key_padding_mask.numpy()).tolist()
-        )
+        assert rows[["sentence", "pos"]].values.tolist() == np.argwhere(~run.batch.key_padding_mask.numpy()).tolist()
         for side, array in arrays.items():
-            picked = array[rows["sentence"], rows["position"]].astype(float)
+            picked = array[rows["sentence"], rows["pos"]].astype(float)
             assert_allclose(rows[f"mean_{side}"], picked.mean(axis=-1), rtol=0, atol=1e-12)
             assert_allclose(rows[f"std_{side}"], np.sqrt(((picked - picked.mean(-1, keepdims=True)) ** 2).mean(-1)))
 
@@ -82,13 +102,13 @@ def test_residual_norms_are_those_of_the_stream(run):
     table = run.tables.residual()
     assert len(table) == 2 * sum(LENGTHS.values())
     for row in table.itertuples():
-        at = (row.sentence, row.position)
+        at = (row.sentence, row.pos)
         for point in ("pre", "mid", "post"):
             expected = math.sqrt((run.trace.resid(point, int(row.layer))[at].astype(float) ** 2).sum())
             assert getattr(row, f"resid_{point}") == pytest.approx(expected)
         assert row.attn_out == pytest.approx(np.linalg.norm(run.trace.attn_out(int(row.layer))[at].astype(float)))
         assert row.ff_out == pytest.approx(np.linalg.norm(run.trace.ff_out(int(row.layer))[at].astype(float)))
-        assert row.token == run.batch.tokens[row.sentence][row.position]
+        assert row.token == run.batch.tokens[row.sentence][row.pos]
 
 
 def test_the_stream_table_walks_from_the_embeddings_to_the_end(run):
@@ -103,7 +123,7 @@ def test_the_stream_table_walks_from_the_embeddings_to_the_end(run):
         rows = table.iloc[n_real * index : n_real * (index + 1)]
         assert set(rows["point"]) == {point}
         assert rows["layer"].isna().all() if layer is None else (rows["layer"] == layer).all()
-        assert_allclose(rows["norm"], np.linalg.norm(array[rows["sentence"], rows["position"]].astype(float), axis=-1))
+        assert_allclose(rows["norm"], np.linalg.norm(array[rows["sentence"], rows["pos"]].astype(float), axis=-1))
 
 
 def test_shapes_are_those_of_the_trace(run):

@@ -78,8 +78,9 @@ function measure(context, payload, theme, dpr, cssWidth, cssHeight) {
   const spare = Math.round(4 * dpr);
   const [width, height] = [cssWidth * dpr - left - spare, cssHeight * dpr - top - spare];
   const pitch = Math.floor(Math.min(width / n_heads, height / n_layers));
-  const gap = Math.round(clamp(pitch * 0.08, 3 * dpr, 8 * dpr));
-  if (pitch <= gap) return null;
+  if (pitch < 1) return null;
+  const roomy = pitch > 12 * dpr; // a gap that the frame fits into, or the thinnest that still parts tiles
+  const gap = roomy ? Math.round(clamp(pitch * 0.08, 3 * dpr, 8 * dpr)) : Number(pitch > 2);
   let tile = pitch - gap;
   const cells = Math.max(rows, cols);
   const equal = Math.floor(tile / cells) * cells; // cells of one size, when that costs little

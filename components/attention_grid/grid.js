@@ -37,13 +37,6 @@ function weightText(code) {
   return `≈ ${weight < 0.01 ? Number(weight.toPrecision(1)) : weight.toFixed(2)}`;
 }
 
-// Blank and invisible tokens are named by their code points.
-function tokenText(token) {
-  if (token === "") return "(empty)";
-  if (!/^[\s\p{Cc}\p{Cf}]+$/u.test(token)) return token;
-  return [...token].map((c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
-}
-
 class Grid {
   constructor(root) {
     this.root = root;
@@ -188,7 +181,10 @@ class Grid {
       this.pooledNote.hidden = false; // the screen joins the tokens; the note itself may take a line
       this.geometry = this.fit();
     }
-    if (!this.geometry) return;
+    if (!this.geometry) { // not one pixel a head: nothing rather than what was there before
+      this.canvas.width = this.canvas.height = 0;
+      return;
+    }
     const { left, top, spare, pitch, dpr } = this.geometry;
     this.canvas.width = this.base.width = left + n_heads * pitch + spare;
     this.canvas.height = this.base.height = top + n_layers * pitch + spare;
@@ -289,7 +285,7 @@ class Grid {
     const [query, lastQuery] = range(row_starts, r);
     const [key, lastKey] = range(col_starts, c);
     if (query === lastQuery && key === lastKey) {
-      const token = (i) => element("bdi", "", tokenText(tokens[i]));
+      const token = (i) => element("bdi", "", tokens[i]);
       return ["query ", token(query), " → key ", token(key), `: ${weightText(code)}`];
     }
     const run = (one, many, from, to) => (from === to ? `${one} ${from}` : `${many} ${from}–${to}`);

@@ -9,6 +9,7 @@ choosing a head, resizing the window or changing the theme never sends it again.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,6 +19,9 @@ import numpy.typing as npt
 
 MAX_CELLS = 64
 """Most rows or columns a head is drawn with; longer sentences are max-pooled to this many."""
+
+MAX_PIXELS = 8 * 2**20
+"""Most bytes of pixels: with very many heads, each is drawn with fewer cells."""
 
 _VERSION = 1
 _TOLERANCE = 1e-3  # float32 softmax may leave 1 by a few millionths; anything further is not a weight
@@ -66,6 +70,7 @@ def pack(
     """
     query_padding, key_padding = _flags("query_padding", query_padding), _flags("key_padding", key_padding)
     cells = []
+    n = _cells_a_head(len(pattern), len(pattern[0]))
     for heads in pattern:
         expected = (len(query_padding), len(key_padding))
         if heads.ndim != 3 or heads.shape[1:] != expected or expected != (len(tokens), len(tokens)):
@@ -73,14 +78,14 @@ def pack(
                 f"pattern of a layer must be [head, {len(tokens)}, {len(tokens)}] for {len(tokens)} tokens; got "
                 f"{list(heads.shape)} with {len(query_padding)} query and {len(key_padding)} key padding flags"
             )
-        cells.append(_pool_real(heads, query_padding))
+        cells.append(_pool_real(heads, query_padding, n))
     strongest = np.stack(cells)
     if not (strongest.min() >= -_TOLERANCE and strongest.max() <= 1 + _TOLERANCE):  # also false for NaN
         raise ValueError(
             f"attention weights lie between 0 and 1; got {strongest.min()} to {strongest.max()}. "
             "Pass the pattern after softmax, without NaN"
         )
-    row_padding, col_padding = _cell_flags(query_padding), _cell_flags(key_padding)
+    row_padding, col_padding = _cell_flags(query_padding, n), _cell_flags(key_padding, n)
     if masked and strongest[..., col_padding].any():
         raise ValueError("a padded key has weight although masked is True; pass the key_padding of this very run")
 
@@ -91,8 +96,8 @@ def pack(
         "n_heads": n_heads,
         "rows": rows,
         "cols": cols,
-        "row_starts": cell_starts(len(query_padding)).tolist() if rows < len(query_padding) else None,
-        "col_starts": cell_starts(len(key_padding)).tolist() if cols < len(key_padding) else None,
+        "row_starts": cell_starts(len(query_padding), n).tolist() if rows < len(query_padding) else None,
+        "col_starts": cell_starts(len(key_padding), n).tolist() if cols < len(key_padding) else None,
         "tokens": list(tokens),
         "query_padding": row_padding.astype(int).tolist(),
         "key_padding": col_padding.astype(int).tolist(),
@@ -117,20 +122,25 @@ def _flags(name: str, values: npt.ArrayLike) -> np.ndarray:
     return flags
 
 
-def _cell_flags(padding: np.ndarray) -> np.ndarray:
+def _cells_a_head(n_layers: int, n_heads: int) -> int:
+    """How many rows and columns a head is drawn with at most: 64, and fewer where that would be too many bytes."""
+    return max(1, min(MAX_CELLS, math.isqrt(MAX_PIXELS // (n_layers * n_heads))))
+
+
+def _cell_flags(padding: np.ndarray, n: int) -> np.ndarray:
     """True where a cell covers padding alone."""
-    return np.logical_and.reduceat(padding, cell_starts(len(padding)))
+    return np.logical_and.reduceat(padding, cell_starts(len(padding), n))
 
 
-def _pool_real(heads: np.ndarray, query_padding: np.ndarray) -> np.ndarray:
+def _pool_real(heads: np.ndarray, query_padding: np.ndarray, n: int) -> np.ndarray:
     """`pool` of [head, query, key], with padded queries left out; 0 where a cell has no real query."""
-    pooled = np.array(pool(heads))
-    starts = [*cell_starts(len(query_padding)), len(query_padding)]
+    pooled = np.array(pool(heads, n))
+    starts = [*cell_starts(len(query_padding), n), len(query_padding)]
     for row, (start, stop) in enumerate(pairwise(starts)):
         padded = query_padding[start:stop]
         if padded.all():
             pooled[:, row] = 0
         elif padded.any():
             real = heads[:, start:stop][:, ~padded].max(axis=1)
-            pooled[:, row] = np.maximum.reduceat(real, cell_starts(real.shape[-1]), axis=-1)
+            pooled[:, row] = np.maximum.reduceat(real, cell_starts(real.shape[-1], n), axis=-1)
     return pooled

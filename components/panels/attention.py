@@ -1,5 +1,7 @@
 """Attention: every head of the sentence, and one of them at full size."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -8,7 +10,7 @@ from components import state
 from components.attention_grid import attention_grid
 from components.figures.attention import attention_heatmap
 from components.labels import visible
-from components.panels.look import Look, chart, explain, numbers, of_sentence
+from components.panels.look import Look, chart, explain, numbers
 from components.theme import format_number
 
 
@@ -33,6 +35,7 @@ def show(look: Look) -> None:
             head=head,
             query_padding=padding,
             key_padding=padding if run.use_mask else None,
+            scale=look.scale,
             height=look.height,
         )
         chart(figure, key="head", alt=f"Attention of layer {layer}, head {head}: queries down, keys across")
@@ -43,19 +46,26 @@ def show(look: Look) -> None:
         _about_padding(look),
     )
 
-    table = run.tables.attention(layer)
-    of_head = of_sentence(table[table["head"] == head], look.sentence)
-    weights = pd.DataFrame(pattern, columns=[f"{i} {token}" for i, token in enumerate(look.tokens)])
-    weights.insert(0, "query", look.tokens)
+    table = run.tables.attention(layer, head=head, sentence=look.sentence)
     numbers(
-        of_head,
+        table,
         name="attention",
         downloads={
-            "This table as CSV": lambda: of_head,
-            "Weights of this head as CSV": lambda: weights,
-            "All heads as CSV": run.tables.attention,
+            "This table as CSV": lambda: table,
+            "Weights of this head as CSV": partial(_weights, look),
+            "All heads as CSV": lambda: run.tables.attention(),
         },
     )
+
+
+def _weights(look: Look) -> pd.DataFrame:
+    """The head as a table, a row a real query. Padded keys are left out where the mask hid them."""
+    real = np.flatnonzero(~look.padding)
+    keys = real if look.run.use_mask else np.arange(len(look.tokens))
+    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
+    weights = pd.DataFrame(pattern[np.ix_(real, keys)], columns=[f"{key} {look.tokens[key]}" for key in keys])
+    weights.insert(0, "query", [f"{query} {look.tokens[query]}" for query in real])
+    return weights
 
 
 def _strongest_link(look: Look) -> str:
@@ -67,7 +77,7 @@ def _strongest_link(look: Look) -> str:
     links = np.where(np.outer(words, words) & ~np.eye(len(words), dtype=bool), pattern, -1)
     query, key = np.unravel_index(links.argmax(), links.shape)
     return (
-        f"From word to word, L{look.layer} H{look.head} attends most from {visible(look.tokens[query])} "
+        f"Special tokens aside, L{look.layer} H{look.head} attends most from {visible(look.tokens[query])} "
         f"to {visible(look.tokens[key])}: {format_number(links[query, key])}."
     )
 

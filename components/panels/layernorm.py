@@ -6,7 +6,8 @@ import streamlit as st
 
 from components import state
 from components.figures.layernorm import norm_detail, norm_overview
-from components.panels.look import Look, chart, explain, numbers, of_sentence, token_matrix
+from components.labels import visible
+from components.panels.look import Look, chart, explain, numbers, token_matrix
 from components.theme import format_number
 
 QUANTITIES: Final = {
@@ -20,7 +21,7 @@ QUANTITIES: Final = {
 def show(look: Look) -> None:
     """Norms x tokens on the left, the chosen norm on the right."""
     run = look.run
-    table = of_sentence(run.tables.layernorm(), look.sentence)
+    table = run.tables.layernorm(sentence=look.sentence)
     table.insert(0, "name", [norm_name(norm, layer) for norm, layer in zip(table["norm"], table["layer"], strict=True)])
     names = list(dict.fromkeys(table["name"]))
     left, right = st.columns(2)
@@ -51,7 +52,7 @@ def show(look: Look) -> None:
         chart(figure, key="norms", alt=f"{QUANTITIES[quantity]} at every norm and token")
     of_norm = table[table["name"] == name].drop(columns="name")
     with right:
-        by_position = of_norm.set_index("position").reindex(range(len(look.tokens)))  # NaN where a token is padding
+        by_position = of_norm.set_index("pos").reindex(range(len(look.tokens)))  # NaN where a token is padding
         figure = norm_detail(
             by_position["mean_in"].to_numpy(),
             by_position["std_in"].to_numpy(),
@@ -68,13 +69,14 @@ def show(look: Look) -> None:
     explain(
         "A LayerNorm takes one token's features, subtracts their mean and divides by sqrt(variance + eps), "
         f"with eps {format_number(run.config.norm_eps)}. Then gamma scales and beta shifts each feature.",
-        f"The largest standard deviation going in is {format_number(largest['std_in'])}, at {largest['token']} in "
-        f"{largest['name']}; the median is {format_number(table['std_in'].median())}.",
+        f"The largest standard deviation going in is {format_number(largest['std_in'])}, "
+        f"at {visible(largest['token'])} in {largest['name']}. "
+        f"The median is {format_number(table['std_in'].median())}.",
     )
     numbers(
         of_norm,
         name="layernorm",
-        downloads={"This table as CSV": lambda: of_norm, "All norms as CSV": run.tables.layernorm},
+        downloads={"This table as CSV": lambda: of_norm, "All norms as CSV": lambda: run.tables.layernorm()},
     )
 
 
@@ -87,6 +89,8 @@ def _chosen_norm(names: list[str], look: Look) -> str:
     """One norm. Its layer is the layer that all views share."""
     wanted = norm_name(state.get("norm_at"), look.layer)
     name = wanted if wanted in names else norm_name("norm2", look.layer)
+    if name != wanted:
+        state.refuse_link("norm_at", "norm2")
 
     def choose(chosen: str) -> None:
         where, _, kind = chosen.rpartition(" ")
@@ -94,5 +98,5 @@ def _chosen_norm(names: list[str], look: Look) -> str:
             state.put("sel", (int(where[1:]), look.head))
         state.put("norm_at", kind if kind != "norm" else {"embedding": "embed", "final": "final"}[where])
 
-    state.choose("norm_choice", "At full size", names, name, choose)
+    state.choose_elsewhere("norm_choice", "At full size", names, name, choose)
     return name

@@ -24,6 +24,8 @@ class Look:
     sentence: int
     layer: int
     head: int
+    scale: str
+    """How weights become colours: `linear`, `sqrt` or `log`, always from 0 to 1."""
     palette: Palette
     height: int
     """Of the large figures, in CSS pixels."""
@@ -96,7 +98,7 @@ HEADINGS = {
 
 def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]]) -> None:
     """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for."""
-    shown = table.rename(columns=HEADINGS)
+    shown = table.drop(columns=["sentence", "pos"], errors="ignore").rename(columns=HEADINGS)
     for column in shown.select_dtypes(["object", "string"]).columns:
         shown[column] = shown[column].map(visible)
     st.dataframe(shown.style.format(_formatted), key=f"{name}_table", hide_index=True, height=250)
@@ -124,11 +126,6 @@ def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
     return csv_safe(make()).to_csv(index=False).encode("utf-8-sig")
 
 
-def of_sentence(table: pd.DataFrame, sentence: int) -> pd.DataFrame:
-    """The rows of one sentence."""
-    return table[table["sentence"] == sentence].drop(columns="sentence").reset_index(drop=True)
-
-
 def token_matrix(table: pd.DataFrame, rows: list[str], row: str, value: str, n_pos: int) -> np.ndarray:
     """A tidy table as `[row, pos]`, in the order of `rows`. NaN where a token is padding."""
-    return table.pivot(index=row, columns="position", values=value).reindex(index=rows, columns=range(n_pos)).to_numpy()
+    return table.pivot(index=row, columns="pos", values=value).reindex(index=rows, columns=range(n_pos)).to_numpy()

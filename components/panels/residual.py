@@ -4,18 +4,18 @@ import numpy as np
 import streamlit as st
 
 from components.figures.residual import norm_heatmap, stream_growth
-from components.panels.look import Look, chart, explain, numbers, of_sentence, token_matrix
+from components.panels.look import Look, chart, explain, numbers, token_matrix
 from components.theme import format_number
 
 
 def show(look: Look) -> None:
     """Checkpoints x tokens on the left, growth over depth on the right."""
     run = look.run
-    stream = of_sentence(run.tables.stream(), look.sentence)
+    stream = run.tables.stream(sentence=look.sentence)
     stream["checkpoint"] = [_name(point, layer) for point, layer in zip(stream["point"], stream["layer"], strict=True)]
     names = list(dict.fromkeys(stream["checkpoint"]))
     values = token_matrix(stream, names, "checkpoint", "norm", len(look.tokens))  # [checkpoint, pos]
-    table = of_sentence(run.tables.residual(), look.sentence)
+    table = run.tables.residual(sentence=look.sentence)
     added = table.groupby("layer")[["attn_out", "ff_out"]].mean()
     log = bool(np.nanmax(values) > 8 * np.nanmin(values))
 
@@ -52,18 +52,19 @@ def show(look: Look) -> None:
     n_real = int((~look.padding).sum())
     last = 2 * n_layers
     explain(
-        f"The L2 norm of the stream, over {n_real} real tokens, goes from {format_number(mean[0])} at {names[0]} "
+        f"The mean L2 norm of the stream, over {n_real} real tokens, goes from {format_number(mean[0])} at {names[0]} "
         f"to {format_number(mean[last])} at {names[last]}.",
         _about_placement(run.config.norm_placement, bool(run.config.final_norm)),
         "Padding is left out of every mean.",
     )
+    here = table[table["layer"] == look.layer]
     numbers(
-        table,
+        here,
         name="residual",
         downloads={
-            "This table as CSV": lambda: table,
-            "Checkpoints as CSV": lambda: of_sentence(run.tables.stream(), look.sentence),
-            "All sentences as CSV": run.tables.residual,
+            "This table as CSV": lambda: here,
+            "Checkpoints as CSV": lambda: run.tables.stream(),
+            "All layers as CSV": lambda: run.tables.residual(),
         },
     )
 

@@ -18,7 +18,7 @@ def attention_entropy(
 
     Source: Clark et al. 2019, "What Does BERT Look At?", section 3.3.
     """
-    if (pattern * key_padding_mask[:, None, None, :]).any():
+    if key_padding_mask.any() and (pattern * key_padding_mask[:, None, None, :]).any():
         raise ValueError("a padded key has weight: the mask is not the one of this run, or the run had its mask off")
     return np.where(key_padding_mask[:, None, :], np.nan, row_entropy(pattern))
 

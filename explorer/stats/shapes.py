@@ -19,7 +19,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def parameters_and_flops(config: EncoderConfig, *, batch: int, pos: int) -> Mapping[str, tuple[int, int]]:
-    """The parameters that make each site, and the FLOPs of its matrix products: `{"attn.q": (600, 1200), ...}`.
+    """The parameters that make each site, and the FLOPs of its matrix products: `{"attn.q": (72, 128), ...}`.
 
     Layer sites are named without their layer: all layers cost the same. A multiply-add counts 2; looking up, adding,
     normalising, softmax and activation are not counted, as in `torch.utils.flop_counter`. Sites that need neither are

@@ -137,6 +137,11 @@ class Page:
         return [[html.unescape(t) for t in re.findall(r"<span.*?>(.*?)</span>", row, re.DOTALL)] for row in rows]
 
     @property
+    def norms(self) -> list[str]:
+        """The norms that can be shown at full size."""
+        return [option.rpartition(": ")[2] for option in self.control("norm_choice").options]
+
+    @property
     def explanation(self) -> str:
         return " ".join(text.value for text in self.at.text)
 

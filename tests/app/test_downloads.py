@@ -63,26 +63,36 @@ def run(minilm: explorer.Model) -> explorer.Run:
 def test_attention(downloads: Downloads, run: explorer.Run) -> None:
     files = files_of("attention", downloads, sel="2.5", sentence="1")
     same(files["all-heads.csv"], run.tables.attention())
-    of_head = run.tables.attention(2).query("head == 5 and sentence == 1").drop(columns="sentence")
+    of_head = run.tables.attention(2).query("head == 5 and sentence == 1")
     same(files["this-table.csv"], of_head)
     weights = files["weights-of-this-head.csv"]
-    assert weights["query"].tolist() == run.batch.tokens[1]
-    assert list(weights.columns[1:]) == [f"{i} {token}" for i, token in enumerate(run.batch.tokens[1])]
-    np.testing.assert_allclose(weights.iloc[:, 1:].astype(float), run.trace.pattern(2)[1, 5], rtol=1e-6)
+    n_real = 8  # padded rows mean nothing and padded columns are 0: neither is in the file
+    names = [f"{i} {token}" for i, token in enumerate(run.batch.tokens[1][:n_real])]
+    assert weights["query"].tolist() == names
+    assert list(weights.columns[1:]) == names
+    of_head = run.trace.pattern(2)[1, 5, :n_real, :n_real]
+    np.testing.assert_allclose(weights.iloc[:, 1:].astype(float), of_head, rtol=1e-6)
+
+
+def test_without_the_mask_the_weights_on_padding_are_in_the_file(downloads: Downloads, minilm: explorer.Model) -> None:
+    files = files_of("attention", downloads, sel="2.5", sentence="1", mask="false")
+    run = explorer.run(minilm, minilm.batch(DEFAULT_TEXT.split("\n")), use_mask=False)
+    weights = files["weights-of-this-head.csv"].iloc[:, 1:].astype(float)
+    np.testing.assert_allclose(weights, run.trace.pattern(2)[1, 5, :8], rtol=1e-6)
 
 
 def test_layernorm(downloads: Downloads, run: explorer.Run) -> None:
     files = files_of("layernorm", downloads, sel="2.5", norm_at="norm1")
     same(files["all-norms.csv"], run.tables.layernorm())
     chosen = run.tables.layernorm().query("norm == 'norm1' and layer == 2 and sentence == 0")
-    same(files["this-table.csv"], chosen.drop(columns="sentence"))
+    same(files["this-table.csv"], chosen)
 
 
 def test_residual(downloads: Downloads, run: explorer.Run) -> None:
     files = files_of("residual", downloads)
-    same(files["all-sentences.csv"], run.tables.residual())
-    same(files["this-table.csv"], run.tables.residual().query("sentence == 0").drop(columns="sentence"))
-    same(files["checkpoints.csv"], run.tables.stream().query("sentence == 0").drop(columns="sentence"))
+    same(files["all-layers.csv"], run.tables.residual())
+    same(files["this-table.csv"], run.tables.residual().query("sentence == 0 and layer == 3"))
+    same(files["checkpoints.csv"], run.tables.stream())
 
 
 def test_shapes(downloads: Downloads, run: explorer.Run) -> None:

@@ -134,7 +134,7 @@ def test_a_preset_sets_the_controls_and_leaves_them_free() -> None:
 @pytest.mark.parametrize("d_model", [1, 7, 8, 9, 96, 128, 1021, 1024])
 def test_only_divisors_of_the_width_are_offered(d_model: int) -> None:
     page = Page(**(SMALL | {"d_model": str(d_model), "heads": "1", "text": "a"})).ok()
-    assert page.control("heads").options == [str(n) for n in divisors(d_model)]
+    assert page.control("heads").options == [str(n) for n in divisors(d_model) if n <= 128]
 
 
 @pytest.mark.parametrize(("d_model", "asked", "used"), [(8, 3, 2), (7, 2, 1), (9, 4, 3), (128, 100, 128)])
@@ -193,6 +193,13 @@ def test_many_hostile_values_have_a_note_each_and_the_good_ones_count() -> None:
     page = Page(**{key: raw for key, raw in HOSTILE if key not in ("source", "layers")}, layers="2").ok()
     assert len(page.notes) == len({key for key, _ in HOSTILE} - {"source", "layers"})
     assert page.link == {"layers": "2", "sel": "1.1"}
+
+
+def test_notes_on_the_link_stay_while_looking_and_go_when_something_else_is_asked_for() -> None:
+    page = Page(**SMALL, seed="1e3", sentence="7", sel="40.0")
+    assert len(page.notes) == 3
+    assert len(page.pick(0, 0).set("view", "shapes").notes) == 3
+    assert page.set("seed", 1).ok().notes == []
 
 
 def test_notes_are_not_formatted() -> None:
@@ -255,6 +262,7 @@ EVERYTHING = {
     "view": "layernorm",
     "sentence": "1",
     "sel": "2.4",
+    "scale": "log",
     "quantity": "mean_out",
     "norm_at": "norm1",
 }
@@ -265,8 +273,9 @@ def test_a_link_with_everything_restores_everything() -> None:
     page = Page(**EVERYTHING).ok()
     assert page.notes == []
     assert page.link == EVERYTHING
-    shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in ("sel", "norm_at")}
-    assert shown == {key: value for key, value in EVERYTHING.items() if key not in ("sel", "norm_at")}
+    elsewhere = ("sel", "norm_at", "scale")  # no control of that name in this view
+    shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in elsewhere}
+    assert shown == {key: value for key, value in EVERYTHING.items() if key not in elsewhere}
     assert page.value("norm_choice") == "L2 norm1"
     assert "3 layers × 5 heads, Pre-LN" in page.status
     assert "(mask off)" in " ".join(page.status.split())

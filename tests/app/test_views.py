@@ -26,7 +26,7 @@ def test_every_view(view: str, placement: str, heads: int, length: str) -> None:
             "Line 1 is too long for this encoder: it reads 512 tokens, so the last 1,490 were left out."
         ]
     if view == "layernorm":
-        assert ("final norm" in page.control("norm_choice").options) == (placement == "pre")
+        assert ("final norm" in page.norms) == (placement == "pre")
     if view == "residual":
         assert f"{placement.capitalize()}-LN: " in page.explanation
 
@@ -82,7 +82,7 @@ def test_each_quantity_of_each_norm() -> None:
     page = Page(**SMALL, norm="pre", view="layernorm").ok()
     for quantity in ("mean_in", "std_out", "mean_out", "std_in"):
         page.set("quantity", quantity).ok()
-    for name in page.control("norm_choice").options:
+    for name in page.norms:
         page.set("norm_choice", name).ok()
         assert page.figures["norm_detail"]["layout"]["title"]["text"] == name
 

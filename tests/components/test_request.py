@@ -92,8 +92,16 @@ def test_padding_typed_as_a_word_is_not_padding() -> None:
     assert key(read=padded) != key(read=real)
 
 
-def test_how_the_text_was_typed_is_not_in_the_key() -> None:
-    assert key(request(text="a b\n\nc"), batch("a b", "c")) == key(request(text="a  b\nc"), batch("a  b", "c"))
+def test_blank_lines_and_margins_are_not_in_the_key() -> None:
+    """A batch holds the sentences without them."""
+    assert key(request(text="a b\n\nc")) == key(request(text=" a b \nc\n"))
+
+
+@pytest.mark.parametrize(("mine", "yours"), [("a b", "a  b"), ("caf\u00e9", "cafe\u0301")])
+def test_the_same_tokens_typed_otherwise_are_another_run(mine: str, yours: str) -> None:
+    """A run carries its text, and nobody must see what somebody else typed."""
+    assert batch(mine).token_ids.tolist() == batch(yours).token_ids.tolist()
+    assert key(read=batch(mine)) != key(read=batch(yours))
 
 
 def minilm(**changes: Any) -> Request:

@@ -1,0 +1,229 @@
+"""A reader in front of the page: what he does, and what he sees when everything has settled."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
+TIMEOUT = 60_000  # ms; of a condition that fails, never of one that holds
+
+# What still has to happen until the script has ended and everything on the page is of its last run, and is drawn.
+MISSING = """() => {
+  const missing = [];
+  const app = document.querySelector("[data-testid=stApp]");
+  if (app?.dataset.testConnectionState !== "CONNECTED") missing.push("connection");
+  if (app?.dataset.testScriptState !== "notRunning") missing.push("end of the script");
+  for (const waiting of ["[data-stale=true]", "[data-testid=stSkeleton]", "[data-testid=stStatusWidget]"])
+    if (document.querySelector(waiting)) missing.push(`no ${waiting}`);
+  if (document.querySelector("[data-testid=stAlertContainer]")) return missing;  // a refusal has no picture
+  if (!document.querySelector(".status")) missing.push("status line");
+  const figures = [...document.querySelectorAll("[data-testid=stPlotlyChart]")];
+  if (!figures.length) missing.push("figures");
+  for (const figure of figures)
+    if (!figure.querySelector(".js-plotly-plot")?._fullLayout?.meta?.figure || !figure.querySelector(".main-svg"))
+      missing.push("a drawn figure");
+  if (document.querySelector(".st-key-grid")) {
+    const root = [...document.querySelectorAll(".st-key-grid *")].find((node) => node.shadowRoot)?.shadowRoot;
+    if (!root?.querySelector("canvas")?.dataset.painted) missing.push("a painted canvas");
+  }
+  return missing;
+}"""
+
+FIGURE = """(name) => [...document.querySelectorAll(".js-plotly-plot")].find((f) => f.layout?.meta?.figure === name)"""
+
+
+class Reader:
+    """One tab of one browser, with everything it complains about."""
+
+    def __init__(self, browser: Browser, url: str, **context: Any) -> None:
+        options = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"} | context
+        self.context: BrowserContext = browser.new_context(**options)
+        self.context.set_default_timeout(TIMEOUT)
+        self.page: Page = self.context.new_page()
+        self.base = url
+        self.complaints: list[str] = []
+        self.dialogs: list[str] = []
+        self.hosts: set[str] = set()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
+        self.page.on("dialog", self._dialog)
+        self.page.on("request", lambda request: self._requested(request.url))
+        self.page.on("websocket", lambda socket: self._requested(socket.url))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def _requested(self, url: str) -> None:
+        if not url.startswith(("data:", "blob:", "about:")):  # these never leave the browser
+            self.hosts.add(urlsplit(url).hostname or url)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    # What he does
+
+    def open(self, **link: str) -> "Reader":
+        """Opens a link with these parameters."""
+        query = "&".join(f"{key}={quote(value, safe='')}" for key, value in link.items())
+        return self.follow(f"{self.base}?{query}" if query else self.base)
+
+    def follow(self, url: str) -> "Reader":
+        self.page.goto(url)
+        return self.settled()
+
+    def type(self, text: str) -> None:
+        """Types into the text box, and runs it."""
+        box = self.page.locator(".st-key-text textarea")
+        box.fill(text)
+        box.press("Control+Enter")
+
+    def view(self, name: str) -> "Reader":
+        """Chooses a view by its name on the page, and waits for its figures."""
+        self.page.get_by_role("radio", name=name, exact=True).click()
+        figure = {"Attention": "attention_heatmap", "LayerNorm": "norm_detail"}.get(name)
+        figure = figure or {"Residual stream": "stream_growth", "Shapes": "cost_bars"}[name]
+        return self.until_figure(figure)
+
+    def until(self, condition: str, argument: Any = None) -> "Reader":
+        """Waits until a JavaScript condition holds, then until the page has settled."""
+        self.page.wait_for_function(condition, arg=argument)
+        return self.settled()
+
+    def until_figure(self, name: str, **meta: Any) -> "Reader":
+        """Waits for a figure that carries this mark."""
+        mark = {"figure": name} | meta
+        return self.until(
+            f"""(mark) => {{
+              const meta = ({FIGURE})(mark.figure)?._fullLayout?.meta;
+              return meta && Object.entries(mark).every(([key, value]) => meta[key] === value);
+            }}""",
+            mark,
+        )
+
+    def until_head(self, layer: int, head: int) -> "Reader":
+        return self.until_figure("attention_heatmap", layer=layer, head=head)
+
+    def until_tokens(self, row: int, tokens: list[str]) -> "Reader":
+        """Waits until the ribbon and the figures show these tokens."""
+        return self.until(
+            """([row, tokens]) => {
+              const spans = document.querySelectorAll(".batch .row")[row]?.querySelectorAll("span") ?? [];
+              return JSON.stringify([...spans].map((span) => span.textContent)) === JSON.stringify(tokens);
+            }""",
+            [row, tokens],
+        )
+
+    def until_address(self, **parameters: str | None) -> "Reader":
+        """Waits until the address has these parameters; None: until it has not."""
+        return self.until(
+            """(wanted) => {
+              const query = new URLSearchParams(location.search);
+              return Object.entries(wanted).every(([key, value]) => query.get(key) === value);
+            }""",
+            parameters,
+        )
+
+    def settled(self) -> "Reader":
+        try:
+            self.page.wait_for_function(f"() => !({MISSING})().length")
+        except PlaywrightTimeout:
+            raise AssertionError(f"the page does not settle, it lacks: {self.page.evaluate(MISSING)}") from None
+        return self
+
+    # What he sees
+
+    @property
+    def canvas(self) -> Locator:
+        return self.page.locator(".st-key-grid canvas")
+
+    @property
+    def address(self) -> dict[str, str]:
+        query = urlsplit(self.page.url).query
+        return {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
+
+    @property
+    def chosen(self) -> tuple[int, int]:
+        """Layer and head that the canvas says it has framed."""
+        label = self.canvas.get_attribute("aria-label") or ""
+        layer, head = re.findall(r"Layer (\d+), head (\d+) selected", label)[0]
+        return int(layer), int(head)
+
+    def pixels(self) -> str:
+        """The painted canvas, as a picture in text."""
+        return self.canvas.evaluate("(canvas) => canvas.toDataURL()")
+
+    def colours(self) -> int:
+        """How many different colours the canvas shows."""
+        return self.canvas.evaluate(
+            """(canvas) => {
+              const { width, height } = canvas;
+              const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+              return new Set(new Uint32Array(pixels.buffer)).size;
+            }"""
+        )
+
+    def figure(self, name: str) -> dict[str, Any]:
+        """What Plotly drew: title, numbers of the first trace, names on the axes, font, and its box in the window."""
+        return self.page.evaluate(
+            f"""(name) => {{
+              const figure = ({FIGURE})(name);
+              const {{ title, font, meta, height }} = figure._fullLayout;
+              const z = figure._fullData[0]?.z ?? [];
+              const texts = (selector) => [...figure.querySelectorAll(selector)].map((node) => node.textContent);
+              return {{
+                title: title.text, meta, height, font: font.color,
+                z: Array.from(z, (row) => Array.from(row)),
+                y: texts(".ytick text"), x: texts(".xtick text"),
+                image: figure.querySelector(".heatmaplayer image")?.href.baseVal ?? null,
+                inside: box(figure),
+              }};
+              function box(node) {{
+                const {{ left, top, right, bottom }} = node.getBoundingClientRect();
+                return [left, top, right, bottom];
+              }}
+            }}""",
+            name,
+        )
+
+    @property
+    def heatmap(self) -> dict[str, Any]:
+        return self.figure("attention_heatmap")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The token ribbon."""
+        rows = self.page.locator(".batch .row")
+        return [rows.nth(i).locator("span").all_text_contents() for i in range(rows.count())]
+
+    @property
+    def text(self) -> str:
+        return self.page.locator(".st-key-text textarea").input_value()
+
+    @property
+    def status(self) -> str:
+        return self.page.get_by_role("status").inner_text()
+
+    def colour(self, selector: str, name: str) -> tuple[int, int, int]:
+        """A computed colour of the first element that matches."""
+        value = self.page.locator(selector).first.evaluate("(node, name) => getComputedStyle(node)[name]", name)
+        red, green, blue = (int(float(part)) for part in re.findall(r"[\d.]+", value)[:3])
+        return red, green, blue
+
+    # What no page may do
+
+    def close(self) -> None:
+        """Asserts that the page complained about nothing, fetched nothing from elsewhere and showed no traceback."""
+        try:
+            words = self.page.locator("body").inner_text()
+            faults = self.page.locator("[data-testid=stException]").count()
+        finally:
+            self.context.close()
+        assert self.complaints == []
+        assert self.hosts == {"127.0.0.1"}
+        assert faults == 0
+        assert "Traceback" not in words
+        assert "Error:" not in words
