@@ -8,7 +8,8 @@ from components.panels.look import Look, chart, explain, numbers
 from components.theme import format_bytes, format_number
 from explorer.stats import cost_by_part
 
-DIAGRAM_HEIGHT = 560
+TALLER = 70
+"""How much higher the diagram is than other figures, in CSS pixels: this view has no row of controls."""
 
 
 def show(look: Look) -> None:
@@ -28,13 +29,15 @@ def show(look: Look) -> None:
             n_layers=config.n_layers,
             steps=steps,
             palette=look.palette,
-            height=DIAGRAM_HEIGHT,
+            height=look.height + TALLER,
         )
         chart(figure, key="block", alt=f"The encoder block, {config.norm_placement}-LN, with live shapes")
     with right:
         costs = cost_by_part(shapes).rename(columns={"part": "step"})
         chart(
-            cost_bars(costs, palette=look.palette, height=360), key="cost", alt="Share of parameters and FLOPs by part"
+            cost_bars(costs, palette=look.palette, height=look.height - TALLER),
+            key="cost",
+            alt="Share of parameters and FLOPs by part",
         )
     batch, pos = run.batch.token_ids.shape
     explain(
