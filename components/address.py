@@ -91,6 +91,7 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "sentence": Parameter(0, _between(0, 9_999)),
     "sel": Parameter((3, 1), _pair),
     "scale": Parameter("linear", _one_of("linear", "sqrt", "log")),
+    "table": Parameter("queries", _one_of("queries", "heads")),
     "quantity": Parameter("std_in", _one_of("std_in", "mean_in", "std_out", "mean_out")),
     "norm_at": Parameter("norm2", _one_of("embed", "norm1", "norm2", "final")),
 }

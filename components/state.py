@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pandas as pd
 import streamlit as st
 import torch
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
@@ -44,6 +45,7 @@ class Shared:
     models: BoundedCache[Model]
     runs: BoundedCache[Run]
     payloads: BoundedCache[bytes]
+    scores: BoundedCache[pd.DataFrame]
 
 
 @st.cache_resource
@@ -53,6 +55,9 @@ def shared() -> Shared:
         models=BoundedCache(max_entries=8, max_bytes=2**30, size_of=lambda model: 4 * model.report.n_parameters),
         runs=BoundedCache(max_entries=32, max_bytes=2**30, size_of=lambda run: run.n_bytes),
         payloads=BoundedCache(max_entries=64, max_bytes=64 * 2**20, size_of=len),
+        scores=BoundedCache(
+            max_entries=64, max_bytes=16 * 2**20, size_of=lambda table: int(table.memory_usage().sum())
+        ),
     )
 
 
@@ -191,6 +196,12 @@ def grid_payload(found: Answer, sentence: int) -> bytes:
         return pack(pattern, tokens=tokens, query_padding=padding, key_padding=padding, masked=run.use_mask)
 
     return shared().payloads.get((found.key, sentence), make)
+
+
+def head_scores(found: Answer, sentence: int) -> pd.DataFrame:
+    """The scores of all heads in one sentence."""
+    key = (found.key, sentence)
+    return shared().scores.get(key, lambda: found.run.tables.heads(sentence=sentence)).copy(deep=False)
 
 
 # What one session keeps ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pandas as pd
 
 from explorer.model.positions import position_ids
 from explorer.stats.attention import attention_entropy
+from explorer.stats.heads import head_scores
 from explorer.stats.layernorm import token_moments
 from explorer.stats.residual import l2_norm
 from explorer.text import Batch
@@ -63,6 +64,19 @@ class Tables:
                     }
                 )
             )
+        return pd.concat(frames, ignore_index=True)
+
+    def heads(self, layer: int | None = None, *, sentence: int | None = None) -> pd.DataFrame:
+        """One row a layer and head: where its real queries look. Columns as in `explorer.stats.heads.SCORES`."""
+        rows = _part(sentence, len(self.batch.sentences))
+        padding = self.batch.key_padding_mask.numpy()[rows]
+        roles = {name: where[rows] for name, where in self.batch.roles().items()}
+        frames = []
+        for number in range(self.trace.config.n_layers) if layer is None else [layer]:
+            scores = head_scores(self.trace.pattern(number)[rows], padding, roles)
+            row, head = np.indices((len(padding), self.trace.config.n_heads)).reshape(2, -1)
+            columns = {name: values[row, head] for name, values in scores.items()}
+            frames.append(pd.DataFrame({"sentence": row + rows.start, "layer": number, "head": head, **columns}))
         return pd.concat(frames, ignore_index=True)
 
     def layernorm(self, *, sentence: int | None = None) -> pd.DataFrame:

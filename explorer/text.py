@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import regex
 import tokenizers
 import torch
@@ -20,6 +21,8 @@ PaddingSide = Literal["right", "left"]
 PAD: Final = "[PAD]"
 
 T = TypeVar("T")
+
+_PUNCTUATION = regex.compile(r"(?:##)?\p{P}+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,17 @@ class Batch:
     """Character range of each token in its sentence; (0, 0) for special tokens and padding."""
     n_cut: tuple[int, ...]
     """How many tokens of each sentence did not fit and were left out."""
+
+    def roles(self) -> dict[str, Bool[np.ndarray, "batch pos"]]:
+        """Which tokens are `cls`, `sep` and `punctuation` (nothing but punctuation marks). Padding is none of them."""
+        real = ~self.key_padding_mask.numpy()
+        tokens = np.array(self.tokens, dtype=object)
+        punctuation = [[bool(_PUNCTUATION.fullmatch(token)) for token in row] for row in self.tokens]
+        return {
+            "cls": real & (tokens == "[CLS]"),
+            "sep": real & (tokens == "[SEP]"),
+            "punctuation": real & np.array(punctuation),
+        }
 
     @property
     def n_real(self) -> int:

@@ -63,6 +63,27 @@ def test_one_sentence_is_a_part_of_the_whole_table(run, sentence):
     assert one.equals(whole[(whole["sentence"] == sentence) & (whole["head"] == 1)].reset_index(drop=True))
 
 
+def test_scores_of_heads_are_those_of_each_sentence_alone(run):
+    """Roles, padding and sentences are matched up: a sentence in a batch scores as its own real part does."""
+    table = run.tables.heads()
+    assert len(table) == 2 * 2 * 2  # sentences x layers x heads
+    for row in table.itertuples():
+        real = ~run.batch.key_padding_mask[row.sentence].numpy()
+        pattern = run.trace.pattern(row.layer)[row.sentence, row.head][real][:, real]
+        assert row.self == pytest.approx(np.diagonal(pattern).mean(), abs=1e-6)
+        assert row.next == pytest.approx(np.diagonal(pattern, 1).mean(), abs=1e-6)
+        assert row.cls == pytest.approx(pattern[:, 0].mean(), abs=1e-6)
+        assert row.sep == pytest.approx(pattern[:, -1].mean(), abs=1e-6)
+        assert row.punctuation == 0
+
+
+def test_roles_of_tokens_leave_padding_out():
+    model = rough(tiny())
+    batch = model.batch(["Yes, (no) ...", "a"], padding_side="left")
+    named = {name: [batch.tokens[s][p] for s, p in np.argwhere(where)] for name, where in batch.roles().items()}
+    assert named == {"cls": ["[CLS]"] * 2, "sep": ["[SEP]"] * 2, "punctuation": [",", "(", ")", ".", ".", "."]}
+
+
 def test_one_layer_of_the_attention_table(run):
     whole = run.tables.attention()
     one = run.tables.attention(layer=1)

@@ -1,6 +1,7 @@
 """Attention: every head of the sentence, and one of them at full size."""
 
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from components.figures.attention import attention_heatmap
 from components.labels import visible
 from components.panels.look import Look, chart, explain, numbers
 from components.theme import format_number
+from explorer.stats.heads import SCORES
+
+TABLES: Final = {"queries": "Queries of this head", "heads": "Scores of all heads"}
 
 
 def show(look: Look) -> None:
@@ -46,7 +50,21 @@ def show(look: Look) -> None:
         _about_padding(look),
     )
 
-    table = run.tables.attention(layer, head=head, sentence=look.sentence)
+    kind = state.draw(
+        "table",
+        st.segmented_control,
+        "Table",
+        list(TABLES),
+        fit=lambda value: value if value in TABLES else "queries",
+        format_func=TABLES.__getitem__,
+        label_visibility="collapsed",
+        required=True,
+    )
+    if kind == "heads":
+        table = state.head_scores(look.answer, look.sentence)
+        explain("In a formula, w[q, k] is the weight of key k in the row of query q, a real token.", *_formulas())
+    else:
+        table = run.tables.attention(layer, head=head, sentence=look.sentence)
     numbers(
         table,
         name="attention",
@@ -56,6 +74,10 @@ def show(look: Look) -> None:
             "All heads as CSV": lambda: run.tables.attention(),
         },
     )
+
+
+def _formulas() -> list[str]:
+    return [f"{score.label}: {score.formula}." for score in SCORES.values()]
 
 
 def _weights(look: Look) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from components.labels import csv_safe, visible
 from components.state import Answer
 from components.theme import Palette, format_number
 from explorer import Run
+from explorer.stats.heads import SCORES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,8 @@ HEADINGS = {
 
 def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]]) -> None:
     """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for."""
-    shown = table.drop(columns=["sentence", "pos"], errors="ignore").rename(columns=HEADINGS)
+    headings = HEADINGS | {score: SCORES[score].label for score in SCORES if score != "entropy"}
+    shown = table.drop(columns=["sentence", "pos"], errors="ignore").rename(columns=headings)
     for column in shown.select_dtypes(["object", "string"]).columns:
         shown[column] = shown[column].map(visible)
     st.dataframe(shown.style.format(_formatted), key=f"{name}_table", hide_index=True, height=250)

@@ -167,6 +167,12 @@ def test_the_tables_are_those_of_the_run(minilm: explorer.Model) -> None:
     np.testing.assert_allclose(shown["Weight"], attention["strongest_weight"], atol=1e-6)
     assert shown["Looks most at"].tolist() == attention["strongest_key"].tolist()
 
+    scores = run.tables.heads(sentence=0)
+    shown = Page(table="heads").ok().at.dataframe[0].value
+    assert shown[["Layer", "Head"]].values.tolist() == scores[["layer", "head"]].values.tolist()
+    np.testing.assert_allclose(shown["On the previous token"], scores["previous"], rtol=1e-6)
+    assert shown["On the previous token"].idxmax() == 2  # L0 H2
+
     norms = run.tables.layernorm().query("sentence == 0 and norm == 'norm2' and layer == 3")
     shown = Page(view="layernorm").at.dataframe[0].value
     np.testing.assert_allclose(shown["Std going in"], norms["std_in"], rtol=1e-5)

@@ -263,6 +263,7 @@ EVERYTHING = {
     "sentence": "1",
     "sel": "2.4",
     "scale": "log",
+    "table": "heads",
     "quantity": "mean_out",
     "norm_at": "norm1",
 }
@@ -273,7 +274,7 @@ def test_a_link_with_everything_restores_everything() -> None:
     page = Page(**EVERYTHING).ok()
     assert page.notes == []
     assert page.link == EVERYTHING
-    elsewhere = ("sel", "norm_at", "scale")  # no control of that name in this view
+    elsewhere = ("sel", "norm_at", "scale", "table")  # no control of that name in this view
     shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in elsewhere}
     assert shown == {key: value for key, value in EVERYTHING.items() if key not in elsewhere}
     assert page.value("norm_choice") == "L2 norm1"

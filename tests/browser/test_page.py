@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import explorer
@@ -226,7 +227,8 @@ def test_a_table_is_downloaded_as_it_is_shown(reader: Reader) -> None:
         reader.page.get_by_role("button", name="This table as CSV").click()
     download = info.value
     assert download.suggested_filename == "encoder-explorer-attention-this-table.csv"
-    lines = download.path().read_text(encoding="utf-8-sig").splitlines()
-    assert lines[0].startswith("layer,head,position,token,entropy")
-    assert [line.split(",")[3] for line in lines[1:]] == ["[CLS]", "'=", "1", "'+", "1", "[SEP]"]
+    table = pd.read_csv(download.path(), encoding="utf-8-sig", keep_default_na=False)
+    assert table["token"].tolist() == ["[CLS]", "'=", "1", "'+", "1", "[SEP]"]
+    assert set(table["layer"]) == set(table["head"]) == {1}
+    assert table["strongest_weight"].tolist() == pytest.approx([max(row) for row in reader.heatmap["z"]], rel=1e-5)
     assert reader.hosts == {"127.0.0.1"}

@@ -34,6 +34,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "sentence": st.integers(0, 9_999),
     "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
     "scale": st.sampled_from(["linear", "sqrt", "log"]),
+    "table": st.sampled_from(["queries", "heads"]),
     "quantity": st.sampled_from(["std_in", "mean_in", "std_out", "mean_out"]),
     "norm_at": st.sampled_from(["embed", "norm1", "norm2", "final"]),
 }
@@ -81,7 +82,21 @@ def test_only_what_differs_is_in_the_address(key: str) -> None:
 
 def _some(key: str) -> list[Any]:
     choices: dict[type, list[Any]] = {bool: [True, False], int: [1, 2], tuple: [(0, 0), (1, 1)]}
-    words = ["built", "pre", "gelu", "none", "true", "normal", "left", "cpu", "shapes", "mean_in", "final", "log"]
+    words = [
+        "built",
+        "pre",
+        "gelu",
+        "none",
+        "true",
+        "normal",
+        "left",
+        "cpu",
+        "shapes",
+        "mean_in",
+        "final",
+        "log",
+        "heads",
+    ]
     return choices.get(type(DEFAULTS[key]), [word for word in words if _accepted(key, word)])
 
 
@@ -151,6 +166,7 @@ HOSTILE = [
     ("sentence", "10000"),
     ("quantity", "norm"),
     ("norm_at", "norm3"),
+    ("table", "tables"),
     ("scale", "cube"),
     ("text", "x" * (MAX_CHARACTERS + 1)),
 ]
