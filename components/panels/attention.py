@@ -62,7 +62,6 @@ def show(look: Look) -> None:
     )
     if kind == "heads":
         table = state.head_scores(look.answer, look.sentence)
-        explain("In a formula, w[q, k] is the weight of key k in the row of query q, a real token.", *_formulas())
     else:
         table = run.tables.attention(layer, head=head, sentence=look.sentence)
     numbers(
@@ -74,10 +73,9 @@ def show(look: Look) -> None:
             "All heads as CSV": lambda: run.tables.attention(),
         },
     )
-
-
-def _formulas() -> list[str]:
-    return [f"{score.label}: {score.formula}." for score in SCORES.values()]
+    if kind == "heads":
+        explain("w[q, k] is the weight of key k in the row of query q. Padding is neither query nor neighbour.")
+        st.text("\n".join(f"{score.label}: {score.formula}" for score in SCORES.values()))
 
 
 def _weights(look: Look) -> pd.DataFrame:
