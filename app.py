@@ -28,6 +28,7 @@ def main() -> None:
             for note in (*state.link_notes(request), *answer.notes):
                 page.note(note)
         page.origin(answer.model)
+    state.settle()
 
 
 @st.fragment

@@ -75,14 +75,21 @@ def trained() -> Model | WeightsError:
 def warm() -> None:
     """What the first visitor would otherwise wait for: the trained encoder, and one run through it.
 
-    One thread a product keeps sessions from stalling each other. What is alive by now stays alive, so the garbage
-    collector, which Streamlit calls after every rerun, need not look at it again.
+    One thread a product keeps sessions from stalling each other.
     """
     torch.set_num_threads(1)
     _log_forward_passes()
     model = trained()
     if isinstance(model, Model):
         explorer.run(model, model.batch(["Warm."]))
+
+
+@st.cache_resource
+def settle() -> None:
+    """What is alive after the start stays alive: the garbage collector need not look at it again.
+
+    Streamlit calls the collector after every rerun. Nobody waits for this: it goes last.
+    """
     gc.collect()
     gc.freeze()
 

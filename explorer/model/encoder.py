@@ -134,4 +134,5 @@ def _position_vectors(config: EncoderConfig) -> nn.Module | None:
 
 
 def _table(n_rows: int, d_model: int) -> nn.Embedding:
-    return nn.Embedding(n_rows, d_model, device="meta")
+    # Not nn.Embedding(...): its random rows, drawn on `meta`, make torch import a library for 2 seconds.
+    return nn.Embedding.from_pretrained(torch.empty(n_rows, d_model, device="meta"), freeze=False)
