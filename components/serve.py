@@ -29,8 +29,7 @@ def _warm() -> None:
 
     outside = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
     outside.addFilter(_not_from_here)  # it warns that this thread has no session, which is the point
-    state.warm()
-    state.settle()
+    state.warm()  # and no more: the first page is made from here on, and settles when it is done
 
 
 def _not_from_here(_: logging.LogRecord) -> bool:
