@@ -1,6 +1,6 @@
 """The controls: sidebar and text box in, one validated request out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import streamlit as st
@@ -20,7 +20,7 @@ ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
 FINAL_NORMS: Final = {"auto": "As the placement asks", "true": "On", "false": "Off"}
 INITIALISATIONS: Final = {"xavier": "Xavier uniform", "normal": "Normal (0, 0.02)"}
-SCALES: Final = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
+SCALES: Final = {"linear": "Colour: linear", "sqrt": "Colour: square root", "log": "Colour: logarithmic"}
 SIDES: Final = {"right": "Right", "left": "Left"}
 DEVICES: Final = {"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU"}
 MAX_HEADS: Final = 128
@@ -48,16 +48,7 @@ def sidebar() -> dict[str, Any]:
         source = _source()
         config, seed, init = _trained_encoder() if source == "minilm" else _built_encoder()
         st.markdown("**Padding**")
-        pad_to = state.draw(
-            "pad_to",
-            st.number_input,
-            "Pad to",
-            fit=_within(0, MAX_PAD),
-            min_value=0,
-            max_value=MAX_PAD,
-            step=1,
-            help="Number of tokens. 0 pads to the longest sentence.",
-        )
+        pad_to = _number("pad_to", "Pad to", 0, MAX_PAD, help="Number of tokens. 0 pads to the longest sentence.")
         mask = state.draw(
             "mask",
             st.toggle,
@@ -66,8 +57,9 @@ def sidebar() -> dict[str, Any]:
             help="Off: padding is attended to like any token. That is what the mask is for.",
         )
         with st.expander("Padding side and device"):
-            pad_side = _choice("pad_side", "Padding side", SIDES)
-            device = _choice("device", "Run on", {key: DEVICES[key] for key in ("auto", *sorted(available()))})
+            pad_side = choice("pad_side", "Padding side", SIDES)
+            here = {key: DEVICES[key] for key in ("auto", *sorted(available()))}
+            device = choice("device", "Run on", here, instead="cpu")
     return {
         "source": source,
         "config": config,
@@ -90,32 +82,14 @@ def request() -> Request:
     return Request(text=text_box(), **fields)
 
 
-def view_picker(names: dict[str, str]) -> str:
+def view_picker(names: Mapping[str, str]) -> str:
     """Which view is shown."""
-    return state.draw(
-        "view",
-        st.segmented_control,
-        "View",
-        list(names),
-        fit=lambda value: value if value in names else next(iter(names)),
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        required=True,
-    )
+    return choice("view", "View", names, widget=st.segmented_control, label_visibility="collapsed", required=True)
 
 
 def scale_picker() -> str:
     """How the chosen head's weights become colours."""
-    return state.draw(
-        "scale",
-        st.selectbox,
-        "Colour scale",
-        list(SCALES),
-        fit=lambda value: value,
-        format_func=lambda scale: f"Colour: {SCALES[scale]}",
-        label_visibility="collapsed",
-        width=190,
-    )
+    return choice("scale", "Colour scale", SCALES, label_visibility="collapsed", width=190)
 
 
 def sentence_picker(sentences: Sequence[str], lines: Sequence[int]) -> int:
@@ -144,7 +118,7 @@ def _source() -> str:
         sources = {"built": SOURCES["built"]}
     else:
         sources = SOURCES
-    return _choice("source", "Encoder", sources, on_change=_source_changed)
+    return choice("source", "Encoder", sources, on_change=_source_changed)
 
 
 def _source_changed() -> None:
@@ -182,7 +156,7 @@ def _built_encoder() -> tuple[EncoderConfig, int, str]:
         bounds=d_model,
         help=f"Only divisors of the model width ({d_model}) are offered, up to {MAX_HEADS}.",
     )
-    placement = _choice("norm", "Norm placement", PLACEMENTS)
+    placement = choice("norm", "Norm placement", PLACEMENTS)
     with st.expander("Widths, activation, positions, seed"):
         st.selectbox(
             "Start from",
@@ -193,25 +167,13 @@ def _built_encoder() -> tuple[EncoderConfig, int, str]:
             key="preset",
             on_change=_apply_preset,
         )
-        state.draw(
-            "d_model",
-            st.number_input,
-            "Model width",
-            fit=_within(1, MAX_WIDTH),
-            min_value=1,
-            max_value=MAX_WIDTH,
-            step=1,
-        )
-        d_ff = state.draw(
-            "d_ff", st.number_input, "Feed-forward width", fit=_within(1, MAX_FF), min_value=1, max_value=MAX_FF, step=1
-        )
-        activation = _choice("activation", "Activation", ACTIVATIONS)
-        positions = _choice("positions", "Positions", POSITIONS)
-        final_norm = _choice("final_norm", "Final norm", FINAL_NORMS)
-        init = _choice("init", "Initial weights", INITIALISATIONS)
-        seed = state.draw(
-            "seed", st.number_input, "Seed", fit=_within(0, MAX_SEED), min_value=0, max_value=MAX_SEED, step=1
-        )
+        _number("d_model", "Model width", 1, MAX_WIDTH)
+        d_ff = _number("d_ff", "Feed-forward width", 1, MAX_FF)
+        activation = choice("activation", "Activation", ACTIVATIONS)
+        positions = choice("positions", "Positions", POSITIONS)
+        final_norm = choice("final_norm", "Final norm", FINAL_NORMS)
+        init = choice("init", "Initial weights", INITIALISATIONS)
+        seed = _number("seed", "Seed", 0, MAX_SEED)
     config = EncoderConfig(
         n_layers=n_layers,
         n_heads=n_heads,
@@ -259,16 +221,32 @@ def _apply_preset() -> None:
         state.put(key, value)
 
 
-def _choice(key: str, label: str, options: dict[str, str], **kwargs: Any) -> Any:
+def choice(
+    key: str,
+    label: str,
+    options: Mapping[str, str],
+    *,
+    widget: Callable[..., Any] = st.selectbox,
+    instead: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """One of some words, shown under their labels. `instead`, or the first, stands in for one that is not offered."""
+    stand_in = next(iter(options)) if instead is None else instead
     return state.draw(
         key,
-        st.selectbox,
+        widget,
         label,
         list(options),
-        fit=lambda value: value if value in options else next(iter(options)),
+        fit=lambda value: value if value in options else stand_in,
         bounds=tuple(options),
         format_func=options.__getitem__,
         **kwargs,
+    )
+
+
+def _number(key: str, label: str, low: int, high: int, **kwargs: Any) -> int:
+    return state.draw(
+        key, st.number_input, label, fit=_within(low, high), min_value=low, max_value=high, step=1, **kwargs
     )
 
 

@@ -126,14 +126,14 @@ def _build(request: Request) -> Model:
         return explorer.build(request.config, seed=request.seed, init=request.init)
 
 
-def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
-    """The sentences as this encoder reads them, and sentences for the reader where something had to give.
+def batch_for(request: Request, model: Model) -> tuple[Batch, tuple[int, ...], list[str]]:
+    """The sentences as this encoder reads them, their lines, and what to tell the reader where something had to give.
 
     Raises:
         TextError: If there is nothing to run.
     """
-    lines = explorer.sentences_of(request.text)
-    sentences = [sentence for _, sentence in lines]
+    found = explorer.sentences_of(request.text)
+    lines, sentences = tuple(line for line, _ in found), [sentence for _, sentence in found]
     if len(sentences) > MAX_SENTENCES:
         raise TextError(
             f"{len(sentences):,} sentences are more than the {MAX_SENTENCES} that are run at once. Leave out some."
@@ -142,7 +142,7 @@ def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
         raise TextError("There is no sentence to run. Type at least one word in the box above.")
     batch = model.batch(sentences, padding_side=request.pad_side)
     notes = []
-    for (line, _), n_cut in zip(lines, batch.n_cut, strict=True):
+    for line, n_cut in zip(lines, batch.n_cut, strict=True):
         if n_cut:
             notes.append(
                 f"Line {line} is too long for this encoder: it reads {model.config.max_len} tokens, "
@@ -157,7 +157,7 @@ def batch_for(request: Request, model: Model) -> tuple[Batch, list[str]]:
         batch = model.batch(sentences, pad_to=request.pad_to, padding_side=request.pad_side)
     if any("[UNK]" in row for row in batch.tokens):
         notes.append("[UNK] stands for a word or sign that is not in this encoder's vocabulary, such as an emoji.")
-    return batch, notes
+    return batch, lines, notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def answer(request: Request) -> Answer:
         ExplorerError: If there is nothing to run, or it would need too much memory. The message is for the reader.
     """
     model = model_for(request)
-    batch, notes = batch_for(request, model)
+    batch, lines, notes = batch_for(request, model)
     device, absent = choose(request.device)
     key = replace(request, device=device).run_key(batch)  # `auto` and what it stands for are one run
 
@@ -188,7 +188,6 @@ def answer(request: Request) -> Answer:
             return explorer.run(model, batch, device=device, use_mask=request.mask, max_bytes=MAX_RUN_BYTES)
 
     run = shared().runs.get(key, make)
-    lines = tuple(line for line, _ in explorer.sentences_of(request.text))
     return Answer(run=run, model=model, key=key, lines=lines, notes=(*notes, *([absent] if absent else [])))
 
 

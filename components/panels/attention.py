@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from components import state
+from components import controls, state
 from components.attention_grid import attention_grid
 from components.figures.attention import attention_heatmap
 from components.labels import visible
@@ -21,7 +21,6 @@ TABLES: Final = {"queries": "Queries of this head", "heads": "Scores of all head
 def show(look: Look) -> None:
     """Layers x heads on the left, the chosen head on the right."""
     run, layer, head, padding = look.run, look.layer, look.head, look.padding
-    pattern = run.trace.pattern(layer)[look.sentence, head]  # [query, key]
     left, right = st.columns(2)
     with left:
         attention_grid(
@@ -32,7 +31,7 @@ def show(look: Look) -> None:
         )
     with right:
         figure = attention_heatmap(
-            pattern,
+            look.pattern,
             look.tokens,
             palette=look.palette,
             layer=layer,
@@ -50,15 +49,8 @@ def show(look: Look) -> None:
         _about_padding(look),
     )
 
-    kind = state.draw(
-        "table",
-        st.segmented_control,
-        "Table",
-        list(TABLES),
-        fit=lambda value: value if value in TABLES else "queries",
-        format_func=TABLES.__getitem__,
-        label_visibility="collapsed",
-        required=True,
+    kind = controls.choice(
+        "table", "Table", TABLES, widget=st.segmented_control, label_visibility="collapsed", required=True
     )
     if kind == "heads":
         table = state.head_scores(look.answer, look.sentence)
@@ -82,8 +74,7 @@ def _weights(look: Look) -> pd.DataFrame:
     """The head as a table, a row a real query. Padded keys are left out where the mask hid them."""
     real = np.flatnonzero(~look.padding)
     keys = real if look.run.use_mask else np.arange(len(look.tokens))
-    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
-    weights = pd.DataFrame(pattern[np.ix_(real, keys)], columns=[f"{key} {look.tokens[key]}" for key in keys])
+    weights = pd.DataFrame(look.pattern[np.ix_(real, keys)], columns=[f"{key} {look.tokens[key]}" for key in keys])
     weights.insert(0, "query", [f"{query} {look.tokens[query]}" for query in real])
     return weights
 
@@ -93,8 +84,7 @@ def _strongest_link(look: Look) -> str:
     words = np.array([start < end for start, end in look.run.batch.offsets[look.sentence]])
     if words.sum() < 2:
         return ""
-    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
-    links = np.where(np.outer(words, words) & ~np.eye(len(words), dtype=bool), pattern, -1)
+    links = np.where(np.outer(words, words) & ~np.eye(len(words), dtype=bool), look.pattern, -1)
     query, key = np.unravel_index(links.argmax(), links.shape)
     return (
         f"Special tokens aside, L{look.layer} H{look.head} attends most from {visible(look.tokens[query])} "
@@ -108,6 +98,5 @@ def _about_padding(look: Look) -> str:
         return ""
     if look.run.use_mask:
         return "Padding gets no weight: its columns are exactly 0, and its rows mean nothing, so both are hatched."
-    pattern = look.run.trace.pattern(look.layer)[look.sentence, look.head]
-    share = pattern[~padding][:, padding].sum(axis=-1).mean()
+    share = look.pattern[~padding][:, padding].sum(axis=-1).mean()
     return f"The mask is off: in this head, real tokens give {format_number(100 * share)} % of their weight to padding."

@@ -4,7 +4,7 @@ from typing import Final
 
 import streamlit as st
 
-from components import state
+from components import controls, state
 from components.figures.layernorm import norm_detail, norm_overview
 from components.labels import visible
 from components.panels.look import Look, chart, explain, numbers, token_matrix
@@ -26,15 +26,8 @@ def show(look: Look) -> None:
     names = list(dict.fromkeys(table["name"]))
     left, right = st.columns(2)
     with left:
-        quantity = state.draw(
-            "quantity",
-            st.selectbox,
-            "Shown in the overview",
-            list(QUANTITIES),
-            fit=lambda value: value,
-            format_func=lambda quantity: f"Overview: {QUANTITIES[quantity].lower()}",
-            label_visibility="collapsed",
-        )
+        overviews = {quantity: f"Overview: {name.lower()}" for quantity, name in QUANTITIES.items()}
+        quantity = controls.choice("quantity", "Shown in the overview", overviews, label_visibility="collapsed")
     with right:
         name = _chosen_norm(names, look)
     with left:

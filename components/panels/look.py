@@ -41,6 +41,11 @@ class Look:
         return self.run.batch.tokens[self.sentence]
 
     @property
+    def pattern(self) -> np.ndarray:
+        """Attention weights of the chosen head, `[query, key]`."""
+        return self.run.trace.pattern(self.layer)[self.sentence, self.head]
+
+    @property
     def padding(self) -> np.ndarray:
         """Which of them are padding, `[pos]`."""
         return self.run.batch.key_padding_mask[self.sentence].numpy()

@@ -318,6 +318,8 @@ def test_a_device_that_is_not_here_becomes_the_cpu_and_is_noted(device: str, sou
     assert "CPU, " in page.status
     assert len(page.notes) == 1
     assert f"device = {device}" in page.notes[0]
+    assert page.notes[0].endswith("cpu is used.")
+    assert page.link["device"] == "cpu"
     assert len(page.control("device").options) == 1 + len(available())
 
 
