@@ -211,7 +211,10 @@ def _place(value: float, scale: str, low: float, high: float) -> float:
 
 
 def value_ticks(scale: str, low: float, high: float, *, most: int = 7) -> list[float]:
-    """Round values at which a root or log scale is labelled: 1, 2, 5 times a power of ten, or powers alone."""
+    """Round values at which a root or log scale is labelled: 1, 2, 5 times a power of ten, or powers alone.
+
+    Where a log scale spans less than that, evenly spaced round values: 1.2, 1.4, 1.6.
+    """
     if scale == "sqrt":
         return [low + (high - low) * share for share in (0, 0.1, 0.25, 0.5, 1)]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -219,7 +222,18 @@ def value_ticks(scale: str, low: float, high: float, *, most: int = 7) -> list[f
         found = [d * 10.0**p for p in powers for d in digits if low * 0.999 <= d * 10.0**p <= high * 1.001]
         if len(found) <= most:
             break
-    return found[:: math.ceil(len(found) / most)] if len(found) > 1 else [low, high]
+    return found[:: math.ceil(len(found) / most)] if len(found) > 1 else _even_ticks(low, high, most)
+
+
+def _even_ticks(low: float, high: float, most: int) -> list[float]:
+    """The multiples of 1, 2 or 5 times a power of ten that lie between two values: as many as there may be."""
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    for digit in (1, 2, 5, 10):
+        step = digit * power
+        ticks = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(ticks) <= most:
+            break
+    return ticks
 
 
 def _mixed(colourscale: Colourscale, t: float) -> str:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from components.figures import block_diagram, cost_bars, norm_detail, norm_heatmap, norm_overview, stream_growth
+from components.figures.canvas import value_ticks
 from components.theme import DARK, LIGHT, Palette
 
 TOKENS = ["the", "cat", "the", "[PAD]"]
@@ -240,3 +241,14 @@ def test_every_figure_works_with_one_token_and_row_escapes_text_and_can_be_found
 
 def test_float32_travels_as_binary() -> None:
     assert "bdata" in json.loads(overview().to_json())["data"][0]["z"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.034, 1.71), (1.0, 1.01), (9.57, 10.4), (0.0012, 0.0019), (900, 1100)])
+def test_a_log_bar_over_less_than_a_decade_has_several_round_labels(low: float, high: float) -> None:
+    """Its two ends alone are not enough: Plotly hides a label that reaches beyond the right edge of the figure."""
+    ticks = value_ticks("log", low, high, most=5)
+    assert 2 <= len(ticks) <= 5
+    assert any(low * 1.001 < tick < high * 0.999 for tick in ticks)  # one that no edge can hide
+    assert all(low * 0.999 <= tick <= high * 1.001 for tick in ticks)
+    assert all(float(f"{tick:.4g}") == pytest.approx(tick, rel=1e-12) for tick in ticks)
+    assert np.diff(ticks) == pytest.approx(ticks[1] - ticks[0])
