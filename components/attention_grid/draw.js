@@ -1,62 +1,17 @@
-// What the grid looks like: bytes, size and theme in, pixels out. mount.py puts this file in front of
-// grid.js, in one module. Lengths are device pixels unless a name says otherwise.
-
-// Colours at 0, 1/4, 1/2, 3/4 and 1 of the square root of the weight.
-const RAMP = {
-  light: ["#f7f9fc", "#c6d8f3", "#7ba7e1", "#2f6cc0", "#0b2a6f"],
-  dark: ["#151b26", "#1f3b66", "#2f6cc0", "#7ba7e1", "#e3eeff"],
-};
-const HATCH = { light: ["#ececec", "#a3a3a3"], dark: ["#2b2b2b", "#6e6e6e"] }; // back, line
-
-const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
-const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-const abgr = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+// What the grid looks like: bytes, size and theme in, pixels out. It stands in front of grid.js, in one module. Lengths are device pixels unless a name says otherwise.
 
 function decode(data) {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const length = view.getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
+  const [header, pixels] = readPacket(data);
   if (header.version !== 1) throw new Error(`attention grid: payload version ${header.version}, expected 1`);
   const { query_padding, key_padding, masked, row_starts, col_starts } = header;
   return {
     ...header,
-    pixels: data.subarray(4 + length),
+    pixels,
     rowPadding: query_padding,
     colPadding: masked ? key_padding : key_padding.map(() => 0), // without the mask padded keys took real weight
     pooled: Boolean(row_starts || col_starts),
   };
 }
-
-function palette(stops) {
-  const anchors = stops.map(rgb);
-  return Uint32Array.from({ length: 256 }, (_, code) => {
-    const at = (code / 255) * (anchors.length - 1);
-    const i = Math.min(Math.floor(at), anchors.length - 2);
-    return abgr(anchors[i].map((from, c) => Math.round(from + (at - i) * (anchors[i + 1][c] - from))));
-  });
-}
-
-// Colours from the page's theme; dark or light by the luminance of its background. Printed,
-// the grid is light on white in every theme: a browser leaves the page's background out, or keeps it.
-function readTheme(style, paper) {
-  const colour = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
-  const probe = document.createElement("canvas").getContext("2d");
-  probe.fillStyle = colour("--st-background-color", "#ffffff");
-  probe.fillRect(0, 0, 1, 1);
-  const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
-  const mode = !paper && 0.2126 * r + 0.7152 * g + 0.0722 * b < 128 ? "dark" : "light";
-  return {
-    family: style.fontFamily,
-    paper: paper ? "#ffffff" : "transparent",
-    ink: paper ? "#222222" : colour("--st-text-color", "#222222"),
-    border: paper ? "#cccccc" : colour("--st-border-color", "#cccccc"),
-    accent: colour("--st-primary-color", "#d6336c"),
-    ramp: RAMP[mode],
-    hatch: HATCH[mode],
-  };
-}
-
-const font = (dpr, family, weight = "") => `${weight} ${12 * dpr}px ${family}`;
 
 // Which cells each pixel of a tile covers: one when enlarged, a run of them when shrunk.
 function spans(size, padding) {
@@ -112,7 +67,7 @@ function drawTiles(canvas, payload, geometry, theme) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
   const out = new Uint32Array(image.data.buffer);
-  const colours = palette(theme.ramp);
+  const colours = colourTable(theme.ramp);
   const hatch = theme.hatch.map((hex) => abgr(rgb(hex)));
   for (let layer = 0; layer < n_layers; layer++)
     for (let head = 0; head < n_heads; head++)

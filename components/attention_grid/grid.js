@@ -1,6 +1,6 @@
 // The layers x heads grid: what is chosen, hovered and said. draw.js, in front of this file, draws it.
 //
-// The choice is drawn at once and sent after; the server answers through selection.js, and its answer
+// The choice is drawn at once and sent after; the server answers through announce.js, and its answer
 // is what stays. Answers older than the last pick are left out, so the frame never jumps back.
 
 const TICKS = [0, 0.01, 0.1, 0.25, 0.5, 1];
@@ -21,13 +21,6 @@ const grids = new WeakMap(); // one Grid a mounted component
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!grids.has(parentElement)) grids.set(parentElement, new Grid(parentElement));
   return grids.get(parentElement).show(data, setTriggerValue);
-}
-
-function element(tag, className, ...children) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  node.append(...children); // strings become text nodes, never markup
-  return node;
 }
 
 // A byte knows weights below 0.01 to a few percent at best: one digit.
@@ -84,7 +77,7 @@ class Grid {
     this.on(this.canvas, "blur", () => this.debounce && this.send());
     this.on(this.canvas, "pointermove", (event) => this.onPointer(event));
     this.on(this.canvas, "pointerleave", () => this.leave());
-    this.on(window, "attention-grid-selection", () => this.readAnnouncement());
+    this.on(window, "canvas-announcement", () => this.readAnnouncement());
     this.on(this.print, "change", () => this.layout());
     this.observer = new ResizeObserver(() => this.layout());
     this.observer.observe(this.box);
@@ -155,13 +148,13 @@ class Grid {
 
   readAnnouncement() {
     if (!this.payload) return;
-    for (const [key, { layer, head, echo }] of window.attentionGridSelections ?? []) {
-      if (!this.host.closest(`.st-key-${key}`)) continue; // of another grid
-      if (this.debounce || (this.patience && echo !== this.sent)) continue; // older than a pick on its way
-      this.stopWaiting();
-      this.sent = echo;
-      this.choose([layer, head]);
-    }
+    const announcement = announced(this.host);
+    if (!announcement) return;
+    const { layer, head, echo } = announcement;
+    if (this.debounce || (this.patience && echo !== this.sent)) return; // older than a pick on its way
+    this.stopWaiting();
+    this.sent = echo;
+    this.choose([layer, head]);
   }
 
   // ---- drawing

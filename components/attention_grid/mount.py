@@ -4,26 +4,24 @@ Two components, because they change at different times: the grid gets the pixels
 the announcer gets the choice, a few bytes a click, and tells the grid inside the browser.
 """
 
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
+from components.canvas import announce, echo_key, module
+
 from .payload import read_header
 
 _HERE = Path(__file__).parent
 _LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
 
-
-def _text(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
-
-
-# An inline component is one module and cannot import a file, so the drawing goes in front of the rest.
-_grid = st.components.v2.component("attention_grid", css=_text("grid.css"), js=_text("draw.js") + _text("grid.js"))
-_selection = st.components.v2.component("attention_grid_selection", js=_text("selection.js"))
+_grid = st.components.v2.component(
+    "attention_grid",
+    css=(_HERE / "grid.css").read_text(encoding="utf-8"),
+    js=module(_HERE, "draw.js", "grid.js"),
+)
 
 
 def attention_grid(
@@ -45,16 +43,13 @@ def attention_grid(
         ValueError: If `key` holds anything but letters, digits, `_` and `-`; the browser finds the
             grid by the class name made of it.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
-        raise ValueError(f"key ({key!r}) must be made of letters, digits, '_' and '-'")
     header = read_header(payload)
     n_layers, n_heads = header["n_layers"], header["n_heads"]
     layer, head = (_clamp(int(selected[0]), n_layers), _clamp(int(selected[1]), n_heads))
     picked = partial(_picked, key, n_layers, n_heads, on_pick)
     with st.container(gap=None):  # the announcer has no height and must not leave a gap either
         _grid(key=key, data=payload, height=height, on_pick_change=picked)
-        echo = st.session_state.get(_echo_key(key), 0)
-        _selection(key=f"{key}-selection", data={"grid": key, "layer": layer, "head": head, "echo": echo})
+        announce(key, layer=layer, head=head, echo=st.session_state.get(echo_key(key), 0))
 
 
 def read_pick(value: object, n_layers: int, n_heads: int) -> tuple[int, int, int] | None:
@@ -79,12 +74,8 @@ def _picked(key: str, n_layers: int, n_heads: int, on_pick: Callable[[int, int],
         return
     layer, head, serial = pick
     # The announcement names the last pick it knows of, so the canvas can tell an answer from old news.
-    st.session_state[_echo_key(key)] = serial
+    st.session_state[echo_key(key)] = serial
     on_pick(layer, head)
-
-
-def _echo_key(key: str) -> str:
-    return f"{key}-echo"
 
 
 def _clamp(number: int, count: int) -> int:

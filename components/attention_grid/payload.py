@@ -3,12 +3,10 @@
 A payload describes one sentence and nothing else. It holds no choice, no colour and no size, so
 choosing a head, resizing the window or changing the theme never sends it again.
 
-    4 bytes      length of the header, little-endian
-    header       JSON; `tokens` are plain text, never HTML
-    pixels       uint8 [layer, head, row, col], round(255 * sqrt(weight))
+    header       see `components.canvas.packet`; `tokens` are plain text, never HTML
+    body         pixels: uint8 [layer, head, row, col], round(255 * sqrt(weight))
 """
 
-import json
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from components.canvas import read_packet, write_packet
 
 MAX_CELLS = 64
 """Most rows or columns a head is drawn with; longer sentences are max-pooled to this many."""
@@ -103,16 +103,13 @@ def pack(
         "key_padding": col_padding.astype(int).tolist(),
         "masked": bool(masked),
     }
-    # ASCII escapes carry any token, even half of a surrogate pair, through UTF-8.
-    head = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("utf-8")
     pixels = np.rint(255 * np.sqrt(strongest.clip(0, 1))).astype(np.uint8)
-    return len(head).to_bytes(4, "little") + head + pixels.tobytes()
+    return write_packet(header, pixels.tobytes())
 
 
 def read_header(payload: bytes) -> dict[str, Any]:
     """The header of a payload made by `pack`; the padding flags are one a cell, not one a token."""
-    length = int.from_bytes(payload[:4], "little")
-    return json.loads(payload[4 : 4 + length])
+    return read_packet(payload)[0]
 
 
 def _flags(name: str, values: npt.ArrayLike) -> np.ndarray:

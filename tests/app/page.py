@@ -107,7 +107,7 @@ class Page:
     @property
     def chosen(self) -> tuple[int, int]:
         """Layer and head that the grid is told to frame."""
-        choice = json.loads(self.component("grid-selection").json)
+        choice = json.loads(self.component("grid-announcement").json)
         return choice["layer"], choice["head"]
 
     @property
