@@ -19,7 +19,7 @@ from explorer.errors import (
 )
 from explorer.loading import Model, build, load
 from explorer.run import Run, estimate_bytes, run
-from explorer.tape import SILENT, SITES, Recorder, Tape
+from explorer.tape import SILENT, SITES, HeadsOff, Recorder, Tape
 from explorer.text import Batch, sentences_of
 from explorer.trace import Trace
 
@@ -35,6 +35,7 @@ __all__ = [
     "ConfigError",
     "EncoderConfig",
     "ExplorerError",
+    "HeadsOff",
     "MaskError",
     "MemoryLimitError",
     "Model",

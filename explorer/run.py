@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +13,10 @@ from torch import Tensor
 
 from explorer import device as devices
 from explorer.config import EncoderConfig
-from explorer.errors import MemoryLimitError
+from explorer.errors import ConfigError, MemoryLimitError
 from explorer.model.positions import position_ids
 from explorer.tables import Tables
-from explorer.tape import Recorder
+from explorer.tape import HeadsOff, Recorder
 from explorer.text import Batch
 from explorer.trace import Trace, to_numpy
 
@@ -45,6 +45,8 @@ class Run:
     """Memory that the record holds."""
     notes: tuple[str, ...]
     """Sentences for the reader, such as a device that was not there."""
+    heads_off: frozenset[tuple[int, int]] = frozenset()
+    """The heads, as (layer, head), whose z was replaced by 0."""
 
     @property
     def tables(self) -> Tables:
@@ -58,16 +60,20 @@ def run(
     *,
     device: str = "cpu",
     use_mask: bool = True,
+    heads_off: Collection[tuple[int, int]] = (),
     max_bytes: int | None = None,
 ) -> Run:
     """Runs the encoder once and keeps every site. The output is bitwise that of `model.encoder` alone.
 
     `device` may be `auto`. With `use_mask=False` padding is attended to like any token, to see what the mask is for;
-    positions are the same either way.
+    positions are the same either way. The heads in `heads_off`, given as (layer, head), add nothing to the stream, to
+    see what they are for.
 
     Raises:
+        ConfigError: If a head in `heads_off` does not exist.
         MemoryLimitError: If the estimate exceeds `max_bytes`. Nothing has been computed then.
     """
+    _refuse_absent_heads(heads_off, model.config)
     device, note = devices.choose(device)
     n_sentences, n_pos = batch.token_ids.shape
     needed = estimate_bytes(model.config, batch=n_sentences, pos=n_pos, device=device)
@@ -77,7 +83,7 @@ def run(
             "Use shorter or fewer sentences, or fewer layers or heads."
         )
     encoder = model.on(device)
-    tape = Recorder(keep_on(device))
+    tape = HeadsOff(heads_off, keep_on(device)) if heads_off else Recorder(keep_on(device))
     mask = batch.key_padding_mask if use_mask and batch.n_padding else None
     inputs = {
         "token_ids": batch.token_ids,
@@ -104,6 +110,7 @@ def run(
         seconds=seconds,
         n_bytes=trace.n_bytes,
         notes=() if note is None else (note,),
+        heads_off=frozenset(heads_off),
     )
 
 
@@ -123,6 +130,15 @@ def estimate_bytes(config: EncoderConfig, *, batch: int, pos: int, device: str =
     # q, k and v; z; attn_out; sum; norm out; ff_out; sum; norm out
     per_layer = 10 * stream + batch * pos * config.d_ff + kept_squares
     return FLOAT_BYTES * (config.n_layers * per_layer + 6 * stream + 2 * square)
+
+
+def _refuse_absent_heads(heads: Collection[tuple[int, int]], config: EncoderConfig) -> None:
+    for layer, head in heads:
+        if not (0 <= layer < config.n_layers and 0 <= head < config.n_heads):
+            raise ConfigError(
+                f"there is no head L{layer} H{head} to switch off; "
+                f"this encoder has layers 0 to {config.n_layers - 1} and heads 0 to {config.n_heads - 1}"
+            )
 
 
 def _to_cpu(values: dict[str, Tensor], device: str) -> dict[str, Tensor]:

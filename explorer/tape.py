@@ -5,9 +5,12 @@ hands the value back; a recorder also keeps a detached view of it. The model nev
 there is one code path, and two threads that share a model cannot read each other's tensors.
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Collection
 from typing import Final
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from explorer.config import EncoderConfig
@@ -96,7 +99,31 @@ class Recorder(Tape):
         return value
 
     def scope(self, name: str) -> "Recorder":
-        inner = Recorder(self._keep)
-        inner.values = self.values
+        inner = copy.copy(self)  # shallow: one record for all scopes
         inner._prefix = f"{self._prefix}{name}."
         return inner
+
+
+class HeadsOff(Recorder):
+    """Records a forward pass in which some heads, given as (layer, head), add nothing.
+
+    Their z is 0 where the pass goes on, and so in the record; their patterns stay as computed. What is left of
+    attention when all heads of a layer are off is the bias of `out_proj`.
+    """
+
+    def __init__(self, off: Collection[tuple[int, int]], keep: Callable[[str], bool] = keep_all) -> None:
+        super().__init__(keep)
+        self._off: dict[str, list[int]] = {}
+        for layer, head in off:
+            self._off.setdefault(f"layers.{layer}.attn.z", []).append(head)
+
+    def __call__(self, site: str, value: Tensor) -> Tensor:
+        heads = self._off.get(self._prefix + site)
+        return super().__call__(site, value if heads is None else without(value, heads))
+
+
+def without(z: Float[Tensor, "batch head query d_head"], heads: list[int]) -> Float[Tensor, "batch head query d_head"]:
+    """The same numbers, 0 in these heads. A new tensor: the one that is given stays as it is."""
+    off = torch.zeros(z.shape[1], dtype=torch.bool)
+    off[heads] = True
+    return torch.where(off.to(z.device)[:, None, None], 0.0, z)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from explorer import MINILM, SILENT, SITES, Recorder, Tape
+from explorer import MINILM, SILENT, SITES, HeadsOff, Recorder, Tape
 from explorer.tape import site_names
 from tests.helpers import padding, record, rough, tiny, token_ids
 from tests.inputs import ARCHITECTURES
@@ -106,3 +106,33 @@ def test_the_record_is_of_its_time():
         model.encoder(token_ids(2, 5), padding([5, 3], 5), tape=tape)
         assert len(tape.copies) > 30
         assert all(torch.equal(copy, view) for copy, view in zip(tape.copies, tape.views, strict=True))
+
+
+def test_a_head_that_is_off_is_zero_in_the_record_and_in_what_is_handed_on():
+    """B 2, H 2, 2 queries, d_head 2: only head 1 of layer 3 is touched, and the tensor that was given stays whole."""
+    z = torch.arange(1.0, 17.0).reshape(2, 2, 2, 2)
+    given = z.clone()
+    tape = HeadsOff([(3, 1)])
+    inner = tape.scope("layers.3").scope("attn")
+    handed_on = inner("z", z)
+    assert handed_on[:, 0].tolist() == [[[1, 2], [3, 4]], [[9, 10], [11, 12]]]
+    assert handed_on[:, 1].tolist() == [[[0, 0], [0, 0]]] * 2
+    assert tape.values["layers.3.attn.z"].data_ptr() == handed_on.data_ptr()
+    assert torch.equal(z, given)
+    assert handed_on.dtype == z.dtype
+
+
+def test_every_other_site_passes_through():
+    """Layer 13 is not layer 3, and q is not z."""
+    tape = HeadsOff({(3, 1), (3, 0)}, keep=lambda site: site.endswith("z"))
+    z = torch.ones(1, 2, 1, 1)
+    assert tape.scope("layers.13").scope("attn")("z", z) is z
+    assert tape.scope("layers.3").scope("attn")("q", z) is z
+    assert not tape.scope("layers.3").scope("attn")("z", z).any()
+    assert list(tape.values) == ["layers.13.attn.z", "layers.3.attn.z"]
+
+
+def test_a_head_that_is_infinite_is_zero_when_off():
+    """0 times infinity would be NaN."""
+    z = torch.full((1, 1, 1, 2), torch.inf)
+    assert HeadsOff([(0, 0)])("layers.0.attn.z", z).tolist() == [[[[0, 0]]]]
