@@ -7,6 +7,7 @@ run = explorer.run(model, model.batch(["The animal didn't cross the street."]))
 run.trace.pattern(layer=3)    # [batch, head, query, key]
 """
 
+from explorer.ablation import attention_change, output_change
 from explorer.config import BERT_BASE, CLASSROOM, MINILM, PAPER_BASE, PRESETS, EncoderConfig
 from explorer.device import available as available_devices
 from explorer.errors import (
@@ -45,10 +46,12 @@ __all__ = [
     "TextError",
     "Trace",
     "WeightsError",
+    "attention_change",
     "available_devices",
     "build",
     "estimate_bytes",
     "load",
+    "output_change",
     "run",
     "sentences_of",
 ]

@@ -33,8 +33,8 @@ class Tables:
 
         `n_keys` is the number of keys it may attend to: the real ones, or all where the mask was off.
         """
-        rows = _part(sentence, len(self.batch.sentences))
-        heads = _part(head, self.trace.config.n_heads)
+        rows = part(sentence, len(self.batch.sentences))
+        heads = part(head, self.trace.config.n_heads)
         padding = self.batch.key_padding_mask.numpy()[rows]
         position = position_ids(self.batch.key_padding_mask).numpy()[rows]
         tokens = np.array(self.batch.tokens, dtype=object)[rows]
@@ -68,7 +68,7 @@ class Tables:
 
     def heads(self, layer: int | None = None, *, sentence: int | None = None) -> pd.DataFrame:
         """One row a layer and head: where its real queries look. Columns as in `explorer.stats.heads.SCORES`."""
-        rows = _part(sentence, len(self.batch.sentences))
+        rows = part(sentence, len(self.batch.sentences))
         padding = self.batch.key_padding_mask.numpy()[rows]
         roles = {name: where[rows] for name, where in self.batch.roles().items()}
         frames = []
@@ -84,7 +84,7 @@ class Tables:
 
         `norm` is `embed`, `norm1`, `norm2` or `final`; `layer` is <NA> for the first and the last of them.
         """
-        rows = _part(sentence, len(self.batch.sentences))
+        rows = part(sentence, len(self.batch.sentences))
 
         def moments(norm_in: np.ndarray, norm_out: np.ndarray) -> dict[str, np.ndarray]:
             (mean_in, std_in), (mean_out, std_out) = token_moments(norm_in[rows]), token_moments(norm_out[rows])
@@ -106,7 +106,7 @@ class Tables:
 
     def residual(self, *, sentence: int | None = None) -> pd.DataFrame:
         """One row a layer and real token: L2 norms of the stream, and of what attention and feed-forward add."""
-        rows, trace = _part(sentence, len(self.batch.sentences)), self.trace
+        rows, trace = part(sentence, len(self.batch.sentences)), self.trace
         frames = []
         for layer in range(trace.config.n_layers):
             streams = {f"resid_{point}": trace.resid(point, layer) for point in ("pre", "mid", "post")}
@@ -121,7 +121,7 @@ class Tables:
         Checkpoints are `pre` of layer 0, then `mid` and `post` of each layer, then `final` where there is a final
         norm. What enters a later layer is the `post` of the layer before.
         """
-        rows, trace = _part(sentence, len(self.batch.sentences)), self.trace
+        rows, trace = part(sentence, len(self.batch.sentences)), self.trace
 
         def norms(values: np.ndarray, *, point: str, layer: int | None = None) -> pd.DataFrame:
             return self._per_token(rows, {"norm": l2_norm(values[rows])}, point=point, layer=layer)
@@ -141,21 +141,28 @@ class Tables:
     def _per_token(
         self, rows: slice, measured: dict[str, np.ndarray], *, layer: int | None = None, **labels: str
     ) -> pd.DataFrame:
-        row, pos = np.nonzero(~self.batch.key_padding_mask.numpy()[rows])
-        sentence = row + rows.start
-        return pd.DataFrame(
-            {
-                "sentence": sentence,
-                "layer": pd.array([layer] * len(row), dtype="Int64"),
-                **labels,
-                "pos": pos,
-                "position": position_ids(self.batch.key_padding_mask).numpy()[sentence, pos],
-                "token": [self.batch.tokens[s][p] for s, p in zip(sentence, pos, strict=True)],
-                **{name: values[row, pos] for name, values in measured.items()},
-            }
-        )
+        return per_token(self.batch, rows, measured, layer=layer, **labels).astype({"layer": "Int64"})
 
 
-def _part(number: int | None, count: int) -> slice:
+def per_token(batch: Batch, rows: slice, measured: dict[str, np.ndarray], **labels: object) -> pd.DataFrame:
+    """One row a real token of these sentences: sentence, the labels, pos, position, token, and what was measured.
+
+    What was measured is `[batch, pos]`, of these sentences only.
+    """
+    row, pos = np.nonzero(~batch.key_padding_mask.numpy()[rows])
+    sentence = row + rows.start
+    return pd.DataFrame(
+        {
+            "sentence": sentence,
+            **labels,
+            "pos": pos,
+            "position": position_ids(batch.key_padding_mask).numpy()[sentence, pos],
+            "token": [batch.tokens[s][p] for s, p in zip(sentence, pos, strict=True)],
+            **{name: values[row, pos] for name, values in measured.items()},
+        }
+    )
+
+
+def part(number: int | None, count: int) -> slice:
     """The one that is named, or all. A slice, so that nothing is copied."""
     return slice(0, count) if number is None else slice(number, number + 1)
