@@ -89,7 +89,8 @@ def run(
         "token_ids": batch.token_ids,
         "key_padding_mask": mask,
         "position_ids": position_ids(batch.key_padding_mask),
-        "segment_ids": batch.segments,
+        # An encoder that knows one segment, or none, reads a pair as one sentence.
+        "segment_ids": batch.segments.clamp(max=max(model.config.n_segments - 1, 0)),
     }
     with torch.inference_mode():
         moved = {name: None if value is None else value.to(device) for name, value in inputs.items()}

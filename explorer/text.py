@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -19,10 +20,12 @@ from explorer.errors import TextError
 
 PaddingSide = Literal["right", "left"]
 PAD: Final = "[PAD]"
+SEP: Final = "[SEP]"
 
 T = TypeVar("T")
 
 _PUNCTUATION = regex.compile(r"(?:##)?\p{P}+")
+_MARKS = regex.compile(r"\p{Mn}*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Encoded:
     ids: list[int]
     tokens: list[str]
     offsets: list[tuple[int, int]]
+    words: list[int | None]
+    """Number of the word that each token is a piece of; None for special tokens."""
 
 
 @runtime_checkable
@@ -46,7 +51,8 @@ class Tokenizer(Protocol):
 class WordPieceTokenizer:
     """The tokenizer of a published encoder, from its `tokenizer.json`.
 
-    A special token that is typed, such as `[MASK]`, is that special token, as in the encoder's own library.
+    A special token that is typed, such as `[MASK]`, is that special token, as in the encoder's own library. It stands
+    where a word stands and counts as one; only a typed `[SEP]` is no word, like the one at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +64,13 @@ class WordPieceTokenizer:
     def encode(self, sentence: str) -> Encoded:
         # Half of a surrogate pair is no character: it is read as a question mark.
         encoding = self._tokenizer.encode(sentence.encode("utf-8", "replace").decode("utf-8"))
-        return Encoded(encoding.ids, encoding.tokens, encoding.offsets)
+        separates = [token == SEP for token in encoding.tokens]
+        return Encoded(
+            ids=encoding.ids,
+            tokens=encoding.tokens,
+            offsets=[(0, 0) if sep else span for sep, span in zip(separates, encoding.offsets, strict=True)],
+            words=[None if sep else word for sep, word in zip(separates, encoding.word_ids, strict=True)],
+        )
 
 
 class WordTokenizer:
@@ -66,17 +78,19 @@ class WordTokenizer:
 
     Cut at whitespace and punctuation. A word is a run of letters, marks, digits and underscores; a Chinese or Japanese
     character is a token of its own; so is each punctuation mark, and each emoji with all its parts. Case matters;
-    composed and decomposed accents are the same word.
+    composed and decomposed accents are the same word. `[SEP]` in capitals is the special token; other names in brackets
+    are words.
 
     The id of a word is a hash of its letters, so it is the same in every text and on every machine. Where there is a
     table of `vocab_size` rows the ids fit into it; else they have 52 bits. `make_batch` refuses a text in which two
     words share an id.
     """
 
-    SPECIAL: Final = (PAD, "[CLS]", "[SEP]")
+    SPECIAL: Final = (PAD, "[CLS]", SEP)
     ID_BITS: Final = 52  # exact in a float64, and so in a browser
     _WORD = regex.compile(
-        r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"
+        r"\[SEP\]"
+        r"|[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"
         r"|(?:(?![\p{Han}\p{Hiragana}\p{Katakana}])[\p{L}\p{N}_]\p{M}*[\u200c\u200d]?)+"
         r"|\s|\X"
     )
@@ -87,13 +101,13 @@ class WordTokenizer:
 
     def encode(self, sentence: str) -> Encoded:
         """The words of the sentence, between `[CLS]` and `[SEP]`."""
-        words = [match for match in self._WORD.finditer(sentence) if not match.group().isspace()]
-        tokens = [match.group() for match in words]
-        ids = [self.word_id(token) for token in tokens]
+        found = [match for match in self._WORD.finditer(sentence) if not match.group().isspace()]
+        tokens = [match.group() for match in found]
         return Encoded(
-            ids=[1, *ids, 2],
-            tokens=["[CLS]", *tokens, "[SEP]"],
-            offsets=[(0, 0), *(match.span() for match in words), (0, 0)],
+            ids=[1, *(self.SPECIAL.index(SEP) if token == SEP else self.word_id(token) for token in tokens), 2],
+            tokens=["[CLS]", *tokens, SEP],
+            offsets=[(0, 0), *((0, 0) if match.group() == SEP else match.span() for match in found), (0, 0)],
+            words=[None, *(None if token == SEP else number for number, token in enumerate(tokens)), None],
         )
 
     def word_id(self, word: str) -> int:
@@ -112,10 +126,13 @@ class Batch:
     key_padding_mask: Bool[Tensor, "batch pos"]
     """True = padding."""
     segments: Int[Tensor, "batch pos"]
+    """1 in the second sentence of a pair, else 0."""
     tokens: list[list[str]]
     """As the encoder sees them, padding included."""
     offsets: list[list[tuple[int, int]]]
     """Character range of each token in its sentence; (0, 0) for special tokens and padding."""
+    words: list[list[int | None]]
+    """Number of the word that each token is a piece of; None for special tokens and padding."""
     n_cut: tuple[int, ...]
     """How many tokens of each sentence did not fit and were left out."""
 
@@ -130,6 +147,39 @@ class Batch:
             "punctuation": real & np.array(punctuation),
         }
 
+    def is_pair(self, sentence: int) -> bool:
+        """Whether this is two sentences, `A [SEP] B`."""
+        return bool(self.segments[sentence].any())
+
+    def word_spans(self, sentence: int) -> list[tuple[int, int]]:
+        """Positions [start, stop) of each word, in order, without a gap. Special tokens and padding stand alone."""
+        spans: list[tuple[int, int]] = []
+        for word, group in groupby(self.words[sentence]):
+            start, length = spans[-1][1] if spans else 0, len(list(group))
+            if word is None:
+                spans += [(pos, pos + 1) for pos in range(start, start + length)]
+            else:
+                spans.append((start, start + length))
+        return spans
+
+    def as_typed(self, sentence: int, start: int, stop: int) -> str:
+        """What was typed for the tokens at positions [start, stop): case, accents and emoji as in the sentence.
+
+        Special tokens and padding go by their names.
+        """
+        text, offsets = self.sentences[sentence], self.offsets[sentence]
+        parts = []
+        for typed, group in groupby(range(start, stop), key=lambda pos: offsets[pos] != (0, 0)):
+            positions = list(group)
+            if typed:
+                following = [first for first, last in offsets[positions[-1] + 1 :] if (first, last) != (0, 0)]
+                first, last = offsets[positions[0]][0], offsets[positions[-1]][1]
+                # Accents that a tokenizer strips lie between its tokens: they belong to the letter before.
+                parts.append(text[first : _MARKS.match(text, last, following[0] if following else len(text)).end()])
+            else:
+                parts += [self.tokens[sentence][pos] for pos in positions]
+        return " ".join(parts)
+
     @property
     def n_real(self) -> int:
         """Number of tokens that are not padding."""
@@ -142,7 +192,10 @@ class Batch:
 
 
 def sentences_of(text: str) -> list[tuple[int, str]]:
-    """One sentence a line, with its line number, from 1. Blank lines are no sentences, but they count as lines."""
+    """One sentence a line, or one pair `A [SEP] B`, with its line number, from 1.
+
+    Blank lines are no sentences, but they count as lines.
+    """
     lines = enumerate(re.split(r"\r\n|\r|\n", text), start=1)
     return [(number, line.strip()) for number, line in lines if line.strip()]
 
@@ -158,7 +211,7 @@ def make_batch(
     """The sentences as token ids, padded to the longest of them, or to `pad_to` tokens.
 
     A sentence above `max_len` tokens is cut after its first words; `[CLS]` and `[SEP]` stay, and `n_cut` says how many
-    tokens were left out.
+    tokens were left out. A typed `[SEP]` with something on both sides makes a sentence a pair: see `segments_of`.
 
     Raises:
         TextError: If there is no sentence, `pad_to` is shorter than the longest sentence or longer than `max_len`, or
@@ -193,11 +246,24 @@ def make_batch(
         sentences=tuple(sentences),
         token_ids=token_ids,
         key_padding_mask=torch.tensor([pad([False] * len(row.ids), True) for row in rows]),
-        segments=torch.zeros_like(token_ids),
+        segments=torch.tensor([pad(segments_of(row.tokens), 0) for row in rows]),
         tokens=[pad(row.tokens, PAD) for row in rows],
         offsets=[pad(row.offsets, (0, 0)) for row in rows],
+        words=[pad(row.words, None) for row in rows],
         n_cut=n_cut,
     )
+
+
+def segments_of(tokens: Sequence[str]) -> list[int]:
+    """The segment of each token of `[CLS] A [SEP] B [SEP]`: 0 up to and including the first `[SEP]`, 1 after it.
+
+    All 0 where there is no B, or no A. Further `[SEP]` belong to B.
+
+    Source: Devlin et al. 2019, "BERT", section 3.
+    """
+    first = tokens.index(SEP)
+    is_pair = first > 1 and any(token != SEP for token in tokens[first + 1 :])
+    return [int(is_pair and pos > first) for pos in range(len(tokens))]
 
 
 def _cut(encoded: Encoded, max_len: int) -> Encoded:
@@ -205,7 +271,8 @@ def _cut(encoded: Encoded, max_len: int) -> Encoded:
     if len(encoded.ids) <= max_len:
         return encoded
     keep = [*range(max_len - 1), len(encoded.ids) - 1]
-    return Encoded(*([column[i] for i in keep] for column in (encoded.ids, encoded.tokens, encoded.offsets)))
+    columns = (encoded.ids, encoded.tokens, encoded.offsets, encoded.words)
+    return Encoded(*([column[i] for i in keep] for column in columns))
 
 
 def _refuse_shared_ids(rows: Sequence[Encoded]) -> None:
