@@ -1,6 +1,6 @@
 """Attention of all heads and layers together. Each function takes one sentence with its padding removed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,14 +79,22 @@ class Sum:
     formula: str
     function: Callable[[np.ndarray], np.ndarray]
     """`[layer, head, query, key]` of one sentence, padding removed, to `[layer, query, key]`."""
+    over_layers: bool = False
+    """Whether a layer's matrix is of all layers up to it, so that its keys are input tokens."""
+
+    def of(self, patterns: Iterable[Float[np.ndarray, "head query key"]]) -> Float[np.ndarray, "query key"]:
+        """The matrix of the last of these layers. `over_layers` they must be all from layer 0 on."""
+        return self.function(np.stack(list(patterns)))[-1]
 
 
 SUMS: Final[dict[str, Sum]] = {
     "mean": Sum("Mean of the layer's heads", "A = 1/H Σₕ wₕ", layer_mean),
     "maximum": Sum("Maximum of the layer's heads", "maxₕ wₕ[q, k]; rows do not sum to 1", layer_max),
     "residual": Sum("Mean with the residual path", "Ã = (A + I) / 2", layer_residual),
-    "rollout": Sum("Attention rollout", "R[l] = Ã[l] R[l − 1], R[0] = Ã[0]", attention_rollout),
-    "product": Sum("Product without the residual path", "P[l] = A[l] P[l − 1], P[0] = A[0]", attention_product),
+    "rollout": Sum("Attention rollout", "R[l] = Ã[l] R[l − 1], R[0] = Ã[0]", attention_rollout, over_layers=True),
+    "product": Sum(
+        "Product without the residual path", "P[l] = A[l] P[l − 1], P[0] = A[0]", attention_product, over_layers=True
+    ),
 }
 """Every sum, in the order shown. wₕ is the pattern of head h, H the number of heads. All rows sum to 1 but those of
 `maximum`, if padding was removed first."""

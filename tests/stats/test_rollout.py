@@ -60,6 +60,16 @@ def test_each_sum_by_hand():
         assert SUMS[name].function(PATTERNS).tolist() == values, name
 
 
+@pytest.mark.parametrize("name", SUMS)
+def test_the_matrix_of_the_last_layer_depends_on_those_below_where_it_says_so(name):
+    what = SUMS[name]
+    assert np.array_equal(what.of(layer for layer in PATTERNS), what.function(PATTERNS)[1])
+    assert np.array_equal(what.of(PATTERNS[:1]), what.function(PATTERNS)[0])
+    patterns = np.concatenate([PATTERNS, PATTERNS[:1]])
+    alone = np.array_equal(what.of(patterns[2:]), what.of(patterns))
+    assert alone is not what.over_layers
+
+
 def test_the_product_multiplies_later_layers_from_the_left():
     """A[1] A[0], not A[0] A[1]: all of layer 1 looks at token 0, whose row in layer 0 is (1/2, 1/2)."""
     patterns = np.array([[[[0.5, 0.5], [0.0, 1.0]]], [[[1.0, 0.0], [1.0, 0.0]]]])
