@@ -2,5 +2,6 @@
 
 from .mount import attention_grid, read_pick
 from .payload import MAX_CELLS, pack, pool, read_header
+from .score import GridScore
 
-__all__ = ["MAX_CELLS", "attention_grid", "pack", "pool", "read_header", "read_pick"]
+__all__ = ["MAX_CELLS", "GridScore", "attention_grid", "pack", "pool", "read_header", "read_pick"]

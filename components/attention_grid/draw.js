@@ -1,4 +1,9 @@
-// What the grid looks like: bytes, size and theme in, pixels out. It stands in front of grid.js, in one module. Lengths are device pixels unless a name says otherwise.
+// What the grid looks like: bytes, size and theme in, pixels out. It stands in front of grid.js, in one module.
+// Lengths are device pixels unless a name says otherwise.
+
+const PLATE = 30; // CSS px: the smallest tile that has room for a number
+
+const small = (dpr, family) => `${10 * dpr}px ${family}`;
 
 function decode(data) {
   const [header, pixels] = readPacket(data);
@@ -24,24 +29,30 @@ function spans(size, padding) {
 }
 
 // The largest square tiles that fit, with 4 px to spare for the focus ring; null where not one pixel fits.
-function measure(context, payload, theme, dpr, cssWidth, cssHeight) {
+// With a score the names have a mean beside or below them, and the gap has a bar.
+function measure(context, payload, theme, dpr, cssWidth, cssHeight, score) {
   const { n_layers, n_heads, rows, cols, rowPadding, colPadding } = payload;
   context.font = font(dpr, theme.family, "bold");
   const headWidth = context.measureText(`H${n_heads - 1}`).width;
-  const left = Math.ceil(context.measureText(`L${n_layers - 1}`).width + 7 * dpr);
-  const top = Math.round(18 * dpr);
+  const names = Math.ceil(context.measureText(`L${n_layers - 1}`).width + 7 * dpr);
+  context.font = small(dpr, theme.family);
+  const widest = (texts) => Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width)));
+  const left = names + (score ? widest(score.layers) + Math.round(4 * dpr) : 0);
+  const top = Math.round((score ? 30 : 18) * dpr);
+  const meanWidth = score ? widest(score.heads) : 0;
   const spare = Math.round(4 * dpr);
   const [width, height] = [cssWidth * dpr - left - spare, cssHeight * dpr - top - spare];
   const pitch = Math.floor(Math.min(width / n_heads, height / n_layers));
   if (pitch < 1) return null;
   const roomy = pitch > 12 * dpr; // a gap that the frame fits into, or the thinnest that still parts tiles
-  const gap = roomy ? Math.round(clamp(pitch * 0.08, 3 * dpr, 8 * dpr)) : Number(pitch > 2);
+  const least = score ? (pitch > 22 * dpr ? 6 : 4) : 3; // CSS px
+  const gap = roomy ? Math.round(clamp(pitch * 0.08, least * dpr, 8 * dpr)) : Number(pitch > 2);
   let tile = pitch - gap;
   const cells = Math.max(rows, cols);
   const equal = Math.floor(tile / cells) * cells; // cells of one size, when that costs little
   if (equal >= 0.85 * tile) tile = equal;
-  const geometry = { dpr, left, top, spare, gap, tile, headWidth, pitch: tile + gap, shrunk: tile < cells };
-  return { ...geometry, rowSpans: spans(tile, rowPadding), colSpans: spans(tile, colPadding) };
+  const geometry = { dpr, names, left, top, spare, roomy, gap, tile, pitch: tile + gap, shrunk: tile < cells };
+  return { ...geometry, headWidth, meanWidth, rowSpans: spans(tile, rowPadding), colSpans: spans(tile, colPadding) };
 }
 
 function origin({ left, top, pitch, gap }, layer, head) {
@@ -109,24 +120,82 @@ function frame(context, geometry, layer, head, colour, width) {
   context.strokeRect(x - width / 2, y - width / 2, geometry.tile + width, geometry.tile + width);
 }
 
-function drawLabels(context, { n_layers, n_heads }, geometry, theme, [layer, head]) {
-  const { dpr, left, top, pitch, gap, tile, headWidth } = geometry;
+// Heads that are switched off: faint and crossed out.
+function drawOff(context, geometry, theme, off) {
+  const { dpr, tile } = geometry;
+  for (const [layer, head] of off) {
+    const [x, y] = origin(geometry, layer, head);
+    context.globalAlpha = 0.65;
+    context.fillStyle = theme.surface;
+    context.fillRect(x, y, tile, tile);
+    context.globalAlpha = 0.75;
+    context.strokeStyle = theme.ink;
+    context.lineWidth = Math.max(1, Math.round(dpr));
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x + tile, y + tile);
+    context.moveTo(x + tile, y);
+    context.lineTo(x, y + tile);
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
+// The score of each head: a bar in the gap below its tile, and the number in its corner where the tile is large
+// enough. The tile under the pointer is left free; its tooltip has the number.
+function drawScore(context, geometry, theme, score, hovered) {
+  const { dpr, tile, roomy, gap } = geometry;
+  if (!roomy) return;
+  const width = Math.round((gap >= 6 * dpr ? 2 : 1) * dpr);
+  const height = Math.round(12 * dpr);
+  context.font = small(dpr, theme.family);
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  for (const [layer, bars] of score.bars.entries())
+    for (const [head, bar] of bars.entries()) {
+      const [x, y] = origin(geometry, layer, head);
+      context.fillStyle = theme.ink;
+      context.globalAlpha = 0.75;
+      context.fillRect(x, y + tile + width, Math.round(bar * tile), width); // below its own frame
+      context.globalAlpha = 1;
+      if (tile < PLATE * dpr || String(hovered) === String([layer, head])) continue;
+      const text = score.short[layer][head];
+      const plate = Math.ceil(context.measureText(text).width + 4 * dpr);
+      context.fillStyle = theme.surface;
+      context.globalAlpha = 0.85;
+      context.fillRect(x + tile - plate, y + tile - height, plate, height);
+      context.globalAlpha = 1;
+      context.fillStyle = theme.ink;
+      context.fillText(text, x + tile - 2 * dpr, y + tile - height / 2 + 0.5 * dpr);
+    }
+}
+
+function drawLabels(context, { n_layers, n_heads }, geometry, theme, [layer, head], score) {
+  const { dpr, names, left, top, pitch, gap, tile, headWidth, meanWidth } = geometry;
   const centre = (start, i) => start + i * pitch + Math.floor(gap / 2) + tile / 2;
-  const labels = (letter, count, chosen, extent, draw) => {
+  const labels = (count, chosen, extent, draw) => {
     // Every label; where they would touch every second, third, ... and always the chosen one.
     const step = Math.max(1, Math.ceil((extent + 4 * dpr) / pitch));
     for (let i = 0; i < count; i++) {
       if (i !== chosen && (i % step || Math.abs(i - chosen) < step)) continue;
       context.font = font(dpr, theme.family, i === chosen ? "bold" : "");
       context.globalAlpha = i === chosen ? 1 : 0.75;
-      draw(`${letter}${i}`, i);
+      draw(i);
     }
     context.globalAlpha = 1;
+  };
+  const mean = (text, x, y) => {
+    context.font = small(dpr, theme.family);
+    context.fillText(text, x, y);
   };
   context.fillStyle = theme.ink;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  labels("H", n_heads, head, headWidth, (text, i) => context.fillText(text, centre(left, i), top - 9 * dpr));
+  labels(n_heads, head, headWidth, (i) => context.fillText(`H${i}`, centre(left, i), 9 * dpr));
+  if (score) labels(n_heads, head, meanWidth, (i) => mean(score.heads[i], centre(left, i), top - 8 * dpr));
   context.textAlign = "right";
-  labels("L", n_layers, layer, 9 * dpr, (text, i) => context.fillText(text, left - 4 * dpr, centre(top, i)));
+  labels(n_layers, layer, 9 * dpr, (i) => {
+    context.fillText(`L${i}`, names - 4 * dpr, centre(top, i));
+    if (score) mean(score.layers[i], left - 4 * dpr, centre(top, i) + 0.5 * dpr);
+  });
 }

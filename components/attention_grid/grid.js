@@ -38,6 +38,7 @@ class Grid {
     this.painted = 0;
     this.sent = 0; // serial of the last pick
     this.choice = [0, 0];
+    this.overlay = { score: null, off: [] };
     this.hovered = null;
     this.base = document.createElement("canvas");
     this.build();
@@ -46,7 +47,9 @@ class Grid {
 
   build() {
     const span = (text) => element("span", "", text);
-    this.caption = element("div", "caption", ...["layers ↓", "heads →", "in each tile: queries ↓, keys →"].map(span));
+    this.scoreNote = span("");
+    const axes = ["layers ↓", "heads →", "in each tile: queries ↓, keys →"].map(span);
+    this.caption = element("div", "caption", ...axes, this.scoreNote);
     this.canvas = element("canvas", "");
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
@@ -59,8 +62,10 @@ class Grid {
     }
     this.pooledNote = span("each cell shows the strongest of several tokens");
     this.paddingNote = element("span", "", element("span", "swatch"), "padding");
+    this.barNote = span("");
     const words = element("div", "words", "attention weight, square-root colour scale");
-    this.legend = element("div", "legend", scale, element("div", "notes", words, this.pooledNote, this.paddingNote));
+    const notes = element("div", "notes", words, this.barNote, this.pooledNote, this.paddingNote);
+    this.legend = element("div", "legend", scale, notes);
     this.tip = element("div", "tip");
     this.tip.hidden = true;
     this.live = element("div", "live");
@@ -98,6 +103,7 @@ class Grid {
       this.payload = decode(data);
       this.leave();
     }
+    if (this.payload) this.readOverlay();
     this.layout();
     this.readAnnouncement();
     return () => call === this.calls && this.dispose();
@@ -125,8 +131,17 @@ class Grid {
     this.choice = choice;
     this.choice = this.selected;
     if (String(this.choice) === before) return;
-    this.live.textContent = `Layer ${this.choice[0]}, head ${this.choice[1]}`;
+    const [layer, head] = this.choice;
+    const { score } = this.overlay;
+    const said = [`Layer ${layer}, head ${head}`];
+    if (score) said.push(`${score.label} ${score.short[layer][head]}`);
+    if (this.isOff(layer, head)) said.push("switched off");
+    this.live.textContent = said.join(", ");
     this.paint();
+  }
+
+  isOff(layer, head) {
+    return this.overlay.off.some((pair) => String(pair) === String([layer, head]));
   }
 
   send() {
@@ -150,11 +165,25 @@ class Grid {
     if (!this.payload) return;
     const announcement = announced(this.host);
     if (!announcement) return;
+    if (this.readOverlay()) this.layout();
     const { layer, head, echo } = announcement;
     if (this.debounce || (this.patience && echo !== this.sent)) return; // older than a pick on its way
     this.stopWaiting();
     this.sent = echo;
     this.choose([layer, head]);
+  }
+
+  // What is drawn over the tiles; true where it is news. A score for another size belongs to data on their way.
+  readOverlay() {
+    const { n_layers, n_heads } = this.payload;
+    const { score = null, off = [] } = announced(this.host) ?? {};
+    const fits = score?.bars.length === n_layers && score.bars[0].length === n_heads;
+    const before = JSON.stringify(this.overlay);
+    this.overlay = {
+      score: fits ? score : null,
+      off: off.filter(([layer, head]) => clamp(layer, 0, n_layers - 1) === layer && clamp(head, 0, n_heads - 1) === head),
+    };
+    return JSON.stringify(this.overlay) !== before;
   }
 
   // ---- drawing
@@ -169,6 +198,11 @@ class Grid {
     const { rowPadding, colPadding, pooled, n_layers, n_heads } = this.payload;
     this.paddingNote.hidden = ![...rowPadding, ...colPadding].some(Boolean);
     this.pooledNote.hidden = !pooled;
+    const { score } = this.overlay;
+    this.scoreNote.textContent = score ? `numbers: ${score.label}; beside L and H: means` : "";
+    this.caption.classList.toggle("long", Boolean(score));
+    this.barNote.hidden = !score;
+    this.barNote.textContent = score ? `bars: 0 to ${score.high}` : "";
     this.geometry = this.fit();
     if (this.geometry?.shrunk && !pooled) {
       this.pooledNote.hidden = false; // the screen joins the tokens; the note itself may take a line
@@ -189,7 +223,8 @@ class Grid {
 
   fit() {
     const height = this.box.clientHeight - this.caption.offsetHeight - this.legend.offsetHeight;
-    return measure(this.canvas.getContext("2d"), this.payload, this.theme, this.dpr, this.box.clientWidth, height);
+    const context = this.canvas.getContext("2d");
+    return measure(context, this.payload, this.theme, this.dpr, this.box.clientWidth, height, this.overlay.score);
   }
 
   watchDensity() {
@@ -201,19 +236,25 @@ class Grid {
   paint() {
     if (!this.payload || !this.geometry) return;
     const { payload, geometry, theme, selected } = this;
+    const { score, off } = this.overlay;
     const { dpr, gap } = geometry;
     const context = this.canvas.getContext("2d");
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     context.fillStyle = theme.paper;
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     context.drawImage(this.base, 0, 0);
+    drawOff(context, geometry, theme, off);
     if (this.hovered) frame(context, geometry, ...this.hovered, theme.ink, Math.max(1, Math.round(dpr)));
-    frame(context, geometry, ...selected, theme.accent, Math.round((gap >= 6 * dpr ? 3 : 2) * dpr));
-    drawLabels(context, payload, geometry, theme, selected);
+    frame(context, geometry, ...selected, theme.accent, Math.round((gap >= 6 * dpr && !score ? 3 : 2) * dpr));
+    if (score) drawScore(context, geometry, theme, score, this.hovered);
+    drawLabels(context, payload, geometry, theme, selected, score);
     const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
     const size = `Attention grid, ${count(payload.n_layers, "layer")} by ${count(payload.n_heads, "head")}.`;
-    const chosen = `Layer ${selected[0]}, head ${selected[1]} selected.`;
-    this.canvas.setAttribute("aria-label", `${size} ${chosen} Arrow keys choose a head.`);
+    const [layer, head] = selected;
+    const label = [size, `Layer ${layer}, head ${head} selected.`];
+    if (score) label.push(`${score.label} ${score.full[layer][head]}.`);
+    if (this.isOff(layer, head)) label.push("It is switched off.");
+    this.canvas.setAttribute("aria-label", [...label, "Arrow keys choose a head."].join(" "));
     this.canvas.dataset.painted = String(++this.painted);
   }
 
@@ -257,7 +298,7 @@ class Grid {
       this.hovered = [hit.layer, hit.head];
       this.paint();
     }
-    this.tip.replaceChildren(element("b", "", `L${hit.layer} H${hit.head}`), ...this.describe(hit));
+    this.tip.replaceChildren(element("b", "", this.title(hit)), ...this.describe(hit));
     this.tip.hidden = false;
     this.placeTip(event.clientX, event.clientY);
   }
@@ -267,6 +308,14 @@ class Grid {
     if (!this.hovered) return;
     this.hovered = null;
     this.paint();
+  }
+
+  title({ layer, head }) {
+    const { score } = this.overlay;
+    const parts = [`L${layer} H${head}`];
+    if (this.isOff(layer, head)) parts.push("switched off");
+    if (score) parts.push(`${score.label} ${score.full[layer][head]}`);
+    return parts.join(" · ");
   }
 
   describe({ layer, head, row, col }) {

@@ -1,18 +1,21 @@
 """The canvas on the page, and the way a choice travels between it and the server.
 
 Two components, because they change at different times: the grid gets the pixels, once a sentence;
-the announcer gets the choice, a few bytes a click, and tells the grid inside the browser.
+the announcer gets the choice and a number a head, and tells the grid inside the browser.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from components.canvas import announce, echo_key, module
 
 from .payload import read_header
+from .score import GridScore, announcement
 
 _HERE = Path(__file__).parent
 _LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
@@ -31,8 +34,13 @@ def attention_grid(
     on_pick: Callable[[int, int], None],
     key: str = "grid",
     height: int = 430,
+    score: GridScore | None = None,
+    off: Collection[tuple[int, int]] = (),
 ) -> None:
     """Draw the payload of `pack` with `selected` (layer, head) framed; `height` is in CSS pixels.
+
+    A `score` is drawn over the tiles and beside the names of layers and heads; the heads (layer, head)
+    in `off` are crossed out. Both travel with the choice: neither sends the payload again.
 
     `on_pick(layer, head)` runs as a callback, before the script, when a tile is chosen by mouse or
     keyboard; both numbers are within the payload. Pass the choice back as `selected` in the rerun
@@ -40,16 +48,23 @@ def attention_grid(
     outside the grid is clamped to the nearest tile.
 
     Raises:
-        ValueError: If `key` holds anything but letters, digits, `_` and `-`; the browser finds the
-            grid by the class name made of it.
+        ValueError: If the score is of another architecture, or `key` holds anything but letters,
+            digits, `_` and `-`; the browser finds the grid by the class name made of it.
     """
     header = read_header(payload)
     n_layers, n_heads = header["n_layers"], header["n_heads"]
+    if score is not None and np.shape(score.values) != (n_layers, n_heads):
+        raise ValueError(f"the score must be [{n_layers}, {n_heads}], as the grid, not {np.shape(score.values)}")
     layer, head = (_clamp(int(selected[0]), n_layers), _clamp(int(selected[1]), n_heads))
+    said: dict[str, Any] = {}
+    if score is not None:
+        said["score"] = announcement(score)
+    if off:
+        said["off"] = sorted([int(layer), int(head)] for layer, head in off)
     picked = partial(_picked, key, n_layers, n_heads, on_pick)
     with st.container(gap=None):  # the announcer has no height and must not leave a gap either
         _grid(key=key, data=payload, height=height, on_pick_change=picked)
-        announce(key, layer=layer, head=head, echo=st.session_state.get(echo_key(key), 0))
+        announce(key, layer=layer, head=head, echo=st.session_state.get(echo_key(key), 0), **said)
 
 
 def read_pick(value: object, n_layers: int, n_heads: int) -> tuple[int, int, int] | None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention_grid import MAX_CELLS, mount, pack, pool, read_header, read_pick
+from components.attention_grid import MAX_CELLS, GridScore, mount, pack, pool, read_header, read_pick
+from components.attention_grid.score import announcement, short_number
 
 ODD_TOKENS = [
     "</script><script>alert(1)</script>",
@@ -297,7 +298,8 @@ def page():
     flags = np.zeros(2, dtype=bool)
     payload = pack(np.full((3, 4, 2, 2), 0.5), tokens=["a", "b"], query_padding=flags, key_padding=flags, masked=True)
     selected = (st.session_state.get("layer", 0), st.session_state.get("head", 0))
-    attention_grid(payload, selected=selected, on_pick=lambda layer, head: None)
+    said = {name: st.session_state[name] for name in ("score", "off") if name in st.session_state}
+    attention_grid(payload, selected=selected, on_pick=lambda layer, head: None, **said)
 
 
 def test_a_new_choice_leaves_the_payload_alone_and_reaches_the_announcer():
@@ -312,3 +314,88 @@ def test_a_new_choice_leaves_the_payload_alone_and_reaches_the_announcer():
     assert grid_after.id == grid.id
     assert len(grid.bytes) > 3 * 4 * 2 * 2
     assert json.loads(announcer_after.json) == {"target": "grid", "layer": 2, "head": 3, "echo": 0}
+
+
+# ---- a score over the grid
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.68, ".68"),
+        (0.6774, ".68"),
+        (0.5, ".5"),
+        (0.034, ".034"),
+        (0.01, ".01"),
+        (0.0099, "≈0"),
+        (-1e-9, "≈0"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (1.94, "1.9"),
+        (-1.94, "−1.9"),
+        (9.96, "10"),
+        (12.4, "12"),
+        (99.6, "100"),
+        (123.4, "123"),
+        (999.6, "1k"),
+        (3421.0, "3.4k"),
+        (2.5e6, "2.5M"),
+        (float("nan"), "–"),
+        (float("-inf"), "−∞"),
+    ],
+)
+def test_a_number_in_a_tile_has_two_digits(value, text):
+    assert short_number(value) == text
+
+
+def test_a_score_is_announced_as_bars_and_texts_and_its_means_leave_out_what_has_no_value():
+    score = GridScore("Entropy (nats)", np.array([[0.5, np.nan, 1.5], [3.0, np.nan, np.nan]]), high=2.0)
+    said = announcement(score)
+    json.dumps(said, allow_nan=False)  # NaN would end the component in the browser
+    assert said == {
+        "label": "Entropy (nats)",
+        "high": "2",
+        "bars": [[0.25, None, 0.75], [1.0, None, None]],
+        "short": [[".5", "–", "1.5"], ["3", "–", "–"]],
+        "full": [["0.5", "–", "1.5"], ["3", "–", "–"]],
+        "layers": ["1", "3"],
+        "heads": ["1.8", "–", "1.5"],
+    }
+
+
+def test_bars_stay_between_nothing_and_full():
+    score = GridScore("x", np.array([[-1.0, np.inf, 0.123456]], dtype=np.float32), high=1)
+    assert announcement(score)["bars"] == [[0.0, 1.0, 0.123]]
+
+
+@pytest.mark.parametrize("high", [0, -1, np.nan, np.inf])
+def test_a_bar_without_an_end_is_refused(high):
+    with pytest.raises(ValueError, match="end of the bar"):
+        GridScore("x", np.ones((1, 1)), high)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 4), (3, 4, 1)])
+def test_a_score_is_a_number_a_head(shape):
+    with pytest.raises(ValueError, match="layer, head"):
+        GridScore("x", np.ones(shape), 1)
+
+
+def test_a_score_of_another_architecture_is_refused():
+    score = GridScore("x", np.ones((4, 3)), 1)
+    with pytest.raises(ValueError, match="as the grid"):
+        mount.attention_grid(packed(softmax_pattern(3, 4, 2)), selected=(0, 0), on_pick=lambda *_: None, score=score)
+
+
+def test_score_and_heads_that_are_off_travel_with_the_choice():
+    app = AppTest.from_function(page).run()
+    grid, _ = (element.proto for element in app.get("bidi_component"))
+    score = GridScore("Entropy (nats)", np.ones((3, 4)), 2)
+    app.session_state["score"], app.session_state["off"] = score, {(2, 0), (np.int64(1), 3)}
+    app.run()
+    assert not app.exception
+    grid_after, announcer = (element.proto for element in app.get("bidi_component"))
+    assert (grid_after.bytes, grid_after.id) == (grid.bytes, grid.id)
+    said = json.loads(announcer.json)
+    assert said["score"] == announcement(score)
+    assert said["off"] == [[1, 3], [2, 0]]
