@@ -6,12 +6,14 @@ const PLATE = 30; // CSS px: the smallest tile that has room for a number
 const small = (dpr, family) => `${10 * dpr}px ${family}`;
 
 function decode(data) {
-  const [header, pixels] = readPacket(data);
-  if (header.version !== 1) throw new Error(`attention grid: payload version ${header.version}, expected 1`);
-  const { query_padding, key_padding, masked, row_starts, col_starts } = header;
+  const [header, body] = readPacket(data);
+  if (header.version !== 2) throw new Error(`attention grid: payload version ${header.version}, expected 2`);
+  const { n_layers, n_heads, rows, cols, query_padding, key_padding, masked, row_starts, col_starts } = header;
+  const count = n_layers * n_heads * rows * cols;
   return {
     ...header,
-    pixels,
+    pixels: body.subarray(0, count),
+    weights: header.exact ? new Float32Array(body.slice(count).buffer) : null, // a copy: floats must be aligned
     rowPadding: query_padding,
     colPadding: masked ? key_padding : key_padding.map(() => 0), // without the mask padded keys took real weight
     pooled: Boolean(row_starts || col_starts),
@@ -60,14 +62,19 @@ function origin({ left, top, pitch, gap }, layer, head) {
   return [left + head * pitch + inset, top + layer * pitch + inset];
 }
 
-// The strongest cell of one pixel: what is drawn, and what the tooltip speaks of.
-function strongest({ n_heads, rows, cols, pixels }, layer, head, row, col) {
-  const tile = (layer * n_heads + head) * rows * cols;
-  const best = { code: -1, r: row.from, c: col.from };
+// The part of an array [layer, head, row, col] that is one head.
+function ofHead(array, { n_heads, rows, cols }, layer, head) {
+  const from = (layer * n_heads + head) * rows * cols;
+  return array.subarray(from, from + rows * cols);
+}
+
+// The strongest cell of one pixel: what is drawn, and what the tooltip speaks of. `cells` are codes or weights.
+function strongest(cells, cols, row, col) {
+  const best = { value: -1, r: row.from, c: col.from };
   for (let r = row.from; r < row.to; r++)
     for (let c = col.from; c < col.to; c++) {
-      const code = pixels[tile + r * cols + c];
-      if (code > best.code) [best.code, best.r, best.c] = [code, r, c];
+      const value = cells[r * cols + c];
+      if (value > best.value) Object.assign(best, { value, r, c });
     }
   return best;
 }

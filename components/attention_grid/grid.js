@@ -179,10 +179,8 @@ class Grid {
     const { score = null, off = [] } = announced(this.host) ?? {};
     const fits = score?.bars.length === n_layers && score.bars[0].length === n_heads;
     const before = JSON.stringify(this.overlay);
-    this.overlay = {
-      score: fits ? score : null,
-      off: off.filter(([layer, head]) => clamp(layer, 0, n_layers - 1) === layer && clamp(head, 0, n_heads - 1) === head),
-    };
+    const within = ([layer, head]) => layer >= 0 && layer < n_layers && head >= 0 && head < n_heads;
+    this.overlay = { score: fits ? score : null, off: off.filter(within) };
     return JSON.stringify(this.overlay) !== before;
   }
 
@@ -321,18 +319,26 @@ class Grid {
   describe({ layer, head, row, col }) {
     if (!row || !col) return []; // in the gap
     if (row.padded || col.padded) return ["padding"];
-    const { tokens, row_starts, col_starts } = this.payload;
-    const { code, r, c } = strongest(this.payload, layer, head, row, col);
+    const { tokens, row_starts, col_starts, cols, pixels } = this.payload;
+    const weights = this.exactly(layer, head);
+    const { value, r, c } = strongest(weights ?? ofHead(pixels, this.payload, layer, head), cols, row, col);
+    const weight = weights ? formatNumber(value) : weightText(value);
     const range = (starts, i) => (starts ? [starts[i], (starts[i + 1] ?? tokens.length) - 1] : [i, i]);
     const [query, lastQuery] = range(row_starts, r);
     const [key, lastKey] = range(col_starts, c);
     if (query === lastQuery && key === lastKey) {
       const token = (i) => element("bdi", "", tokens[i]);
-      return ["query ", token(query), " → key ", token(key), `: ${weightText(code)}`];
+      return ["query ", token(query), " attends to key ", token(key), `: ${weight}`];
     }
     const run = (one, many, from, to) => (from === to ? `${one} ${from}` : `${many} ${from}–${to}`);
     const where = `${run("query", "queries", query, lastQuery)}, ${run("key", "keys", key, lastKey)}`;
-    return [`${where}: strongest ${weightText(code)}`];
+    return [`${where}: strongest ${weight}`];
+  }
+
+  // The weights of one head, if the browser has them.
+  exactly(layer, head) {
+    const { weights } = this.payload;
+    return weights && ofHead(weights, this.payload, layer, head);
   }
 
   // Beside the pointer, within both the box and the window.

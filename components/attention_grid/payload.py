@@ -1,10 +1,11 @@
-"""What travels to the canvas: a small header and one byte a cell.
+"""What travels to the canvas: a small header, one byte a cell, and the weights themselves where they are few.
 
 A payload describes one sentence and nothing else. It holds no choice, no colour and no size, so
 choosing a head, resizing the window or changing the theme never sends it again.
 
     header       see `components.canvas.packet`; `tokens` are plain text, never HTML
-    body         pixels: uint8 [layer, head, row, col], round(255 * sqrt(weight))
+    body         pixels: uint8 [layer, head, row, col], round(255 * sqrt(weight)); after them, where the
+                 header says `exact`, the weights: float32 [layer, head, row, col], little-endian
 """
 
 import math
@@ -23,7 +24,10 @@ MAX_CELLS = 64
 MAX_PIXELS = 8 * 2**20
 """Most bytes of pixels: with very many heads, each is drawn with fewer cells."""
 
-_VERSION = 1
+EXACT_BYTES = 600_000
+"""Most bytes of a payload that carries the weights as well, as 12 x 12 heads of 28 tokens do. Pooled heads never do."""
+
+_VERSION = 2
 _TOLERANCE = 1e-3  # float32 softmax may leave 1 by a few millionths; anything further is not a weight
 
 
@@ -57,7 +61,7 @@ def pack(
     key_padding: npt.ArrayLike,
     masked: bool,
 ) -> bytes:
-    """Header and pixels of one sentence, about 0.6 MB for 12 x 12 heads at any length above 64 tokens.
+    """Header, pixels and maybe weights of one sentence, at most about 0.6 MB for 12 x 12 heads at any length.
 
     `pattern` is [layer, head, query, key], or one [head, query, key] array a layer, which spares
     stacking them. Padded query rows never count: their cells are 0 and drawn as padding, and a cell
@@ -102,8 +106,13 @@ def pack(
         "query_padding": row_padding.astype(int).tolist(),
         "key_padding": col_padding.astype(int).tolist(),
         "masked": bool(masked),
+        "exact": False,
     }
     pixels = np.rint(255 * np.sqrt(strongest.clip(0, 1))).astype(np.uint8)
+    if strongest.shape[2:] == (len(tokens), len(tokens)) and strongest.size * 5 <= EXACT_BYTES:
+        weights = strongest.astype("<f4").tobytes()
+        if len(exact := write_packet(header | {"exact": True}, pixels.tobytes() + weights)) <= EXACT_BYTES:
+            return exact
     return write_packet(header, pixels.tobytes())
 
 

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.attention_grid import MAX_CELLS, GridScore, mount, pack, pool, read_header, read_pick
+from components.attention_grid.payload import EXACT_BYTES
 from components.attention_grid.score import announcement, short_number
 
 ODD_TOKENS = [
@@ -54,7 +55,14 @@ def pixels(payload: bytes) -> np.ndarray:
     header = read_header(payload)
     start = 4 + int.from_bytes(payload[:4], "little")
     shape = [header[name] for name in ("n_layers", "n_heads", "rows", "cols")]
-    return np.frombuffer(payload, np.uint8, offset=start).reshape(shape)
+    return np.frombuffer(payload, np.uint8, count=np.prod(shape), offset=start).reshape(shape)
+
+
+def exact_weights(payload: bytes) -> np.ndarray:
+    """What the browser reads after the pixels: float32 [layer, head, row, col]."""
+    assert read_header(payload)["exact"] is True
+    codes = pixels(payload)
+    return np.frombuffer(payload[-4 * codes.size :], "<f4").reshape(codes.shape)
 
 
 # ---- pooling
@@ -106,7 +114,7 @@ def test_the_payload_of_12_x_12_heads_stays_small_at_any_length(length):
 def test_the_header_says_everything_and_nothing_more():
     header = read_header(packed(softmax_pattern(2, 3, 5)))
     assert header == {
-        "version": 1,
+        "version": 2,
         "n_layers": 2,
         "n_heads": 3,
         "rows": 5,
@@ -117,6 +125,7 @@ def test_the_header_says_everything_and_nothing_more():
         "query_padding": [0] * 5,
         "key_padding": [0] * 5,
         "masked": True,
+        "exact": True,
     }
 
 
@@ -126,7 +135,7 @@ def test_tokens_arrive_as_typed():
     assert read_header(payload)["tokens"] == ODD_TOKENS
     size = int.from_bytes(payload[:4], "little")
     json.loads(payload[4 : 4 + size].decode("utf-8", errors="strict"))
-    assert len(payload) == 4 + size + length * length
+    assert len(payload) == 4 + size + 5 * length * length
 
 
 @pytest.mark.parametrize("length", [65, 100, 511])
@@ -145,6 +154,30 @@ def test_a_byte_decodes_to_the_weight():
     codes = pixels(packed(pattern)).astype(np.float64)
     assert np.abs(codes / 255 - np.sqrt(pattern)).max() <= 0.5 / 255 + 1e-6
     assert codes.max() > 200  # the bound above says little about a pattern without strong weights
+
+
+def test_a_payload_with_few_cells_carries_the_weights_after_the_pixels():
+    pattern = softmax_pattern(3, 2, 33)
+    flags = padding(33, 32)
+    payload = packed(pattern, query_padding=flags)
+    start = 4 + int.from_bytes(payload[:4], "little")
+    assert len(payload) == start + 5 * pattern.size
+    np.testing.assert_array_equal(exact_weights(payload)[:, :, :32], pattern[:, :, :32])
+    assert not exact_weights(payload)[:, :, 32].any()  # a padded query says nothing
+
+
+@pytest.mark.parametrize(("length", "exact"), [(28, True), (29, False), (64, False), (512, False)])
+def test_weights_travel_while_the_payload_stays_small(length, exact):
+    payload = packed(softmax_pattern(12, 12, length))
+    assert read_header(payload)["exact"] is exact
+    assert len(payload) <= EXACT_BYTES or not exact
+    assert pixels(payload).size == 144 * min(length, 64) ** 2
+
+
+def test_long_names_count_and_pooled_cells_have_no_weight_of_their_own():
+    assert len(packed(softmax_pattern(12, 12, 28))) > EXACT_BYTES - 40_000
+    assert read_header(packed(softmax_pattern(12, 12, 28), tokens=["x" * 2000] * 28))["exact"] is False
+    assert read_header(packed(softmax_pattern(1, 1, 65)))["exact"] is False
 
 
 def test_the_codes_of_known_weights():
