@@ -5,6 +5,8 @@
 
 const TICKS = [0, 0.01, 0.1, 0.25, 0.5, 1];
 const DEBOUNCE = 120; // ms after the last arrow key; a held key is one pick
+const REST = 200; // ms on one tile until its exact weights are asked for
+const MAX_EXACT = 64; // heads whose exact weights are kept
 const PATIENCE = 10_000; // ms until an unanswered pick gives way to what the server said last
 
 const MOVES = {
@@ -40,6 +42,8 @@ class Grid {
     this.choice = [0, 0];
     this.overlay = { score: null, off: [] };
     this.hovered = null;
+    this.pointed = null; // what the tooltip speaks of, and where the pointer was
+    this.exact = new Map(); // weights of single heads, by their number
     this.base = document.createElement("canvas");
     this.build();
     this.listen();
@@ -83,6 +87,7 @@ class Grid {
     this.on(this.canvas, "pointermove", (event) => this.onPointer(event));
     this.on(this.canvas, "pointerleave", () => this.leave());
     this.on(window, "canvas-announcement", () => this.readAnnouncement());
+    this.on(window, "attention-grid-exact", () => this.readExact());
     this.on(this.print, "change", () => this.layout());
     this.observer = new ResizeObserver(() => this.layout());
     this.observer.observe(this.box);
@@ -101,7 +106,9 @@ class Grid {
     if (data && data !== this.data) {
       this.data = data;
       this.payload = decode(data);
+      this.exact.clear();
       this.leave();
+      this.readExact();
     }
     if (this.payload) this.readOverlay();
     this.layout();
@@ -112,6 +119,7 @@ class Grid {
   dispose() {
     clearTimeout(this.debounce);
     clearTimeout(this.patience);
+    clearTimeout(this.rest);
     this.abort.abort();
     this.observer.disconnect();
     this.box.remove();
@@ -176,12 +184,37 @@ class Grid {
   // What is drawn over the tiles; true where it is news. A score for another size belongs to data on their way.
   readOverlay() {
     const { n_layers, n_heads } = this.payload;
-    const { score = null, off = [] } = announced(this.host) ?? {};
+    const { score = null, off = [], probes = false } = announced(this.host) ?? {};
+    this.probes = probes;
     const fits = score?.bars.length === n_layers && score.bars[0].length === n_heads;
     const before = JSON.stringify(this.overlay);
     const within = ([layer, head]) => layer >= 0 && layer < n_layers && head >= 0 && head < n_heads;
     this.overlay = { score: fits ? score : null, off: off.filter(within) };
     return JSON.stringify(this.overlay) !== before;
+  }
+
+  // ---- exact weights, where the payload has none
+
+  // Asks for the weights of a tile that the pointer rests on; after a pick, whose answer comes first.
+  probe(layer, head) {
+    if (!this.probes || this.exactly(layer, head)) return;
+    if (this.debounce || this.patience) this.rest = setTimeout(() => this.probe(layer, head), REST);
+    else this.setTriggerValue("probe", { layer, head });
+  }
+
+  readExact() {
+    for (const [target, { digest, layer, head, weights }] of window.canvasExact ?? []) {
+      if (digest !== this.payload?.digest || !this.host.closest(`.st-key-${target}`)) continue;
+      this.exact.set(layer * this.payload.n_heads + head, weights);
+      if (this.exact.size > MAX_EXACT) this.exact.delete(this.exact.keys().next().value); // the oldest
+      if (this.pointed) this.tell();
+    }
+  }
+
+  // The weights of one head, if the browser has them.
+  exactly(layer, head) {
+    const { weights, n_heads } = this.payload;
+    return weights ? ofHead(weights, this.payload, layer, head) : this.exact.get(layer * n_heads + head);
   }
 
   // ---- drawing
@@ -295,13 +328,23 @@ class Grid {
     if (String(this.hovered) !== String([hit.layer, hit.head])) {
       this.hovered = [hit.layer, hit.head];
       this.paint();
+      clearTimeout(this.rest);
+      this.rest = setTimeout(() => this.probe(hit.layer, hit.head), REST);
     }
+    this.pointed = { hit, x: event.clientX, y: event.clientY };
+    this.tell();
+  }
+
+  tell() {
+    const { hit, x, y } = this.pointed;
     this.tip.replaceChildren(element("b", "", this.title(hit)), ...this.describe(hit));
     this.tip.hidden = false;
-    this.placeTip(event.clientX, event.clientY);
+    this.placeTip(x, y);
   }
 
   leave() {
+    clearTimeout(this.rest);
+    this.pointed = null;
     this.tip.hidden = true;
     if (!this.hovered) return;
     this.hovered = null;
@@ -333,12 +376,6 @@ class Grid {
     const run = (one, many, from, to) => (from === to ? `${one} ${from}` : `${many} ${from}–${to}`);
     const where = `${run("query", "queries", query, lastQuery)}, ${run("key", "keys", key, lastKey)}`;
     return [`${where}: strongest ${weight}`];
-  }
-
-  // The weights of one head, if the browser has them.
-  exactly(layer, head) {
-    const { weights } = this.payload;
-    return weights && ofHead(weights, this.payload, layer, head);
   }
 
   // Beside the pointer, within both the box and the window.

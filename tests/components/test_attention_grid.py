@@ -1,15 +1,17 @@
 """The attention grid without a browser: what is packed, and what is believed of what comes back."""
 
 import json
+import zlib
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention_grid import MAX_CELLS, GridScore, mount, pack, pool, read_header, read_pick
+from components.attention_grid import MAX_CELLS, GridScore, mount, pack, pool, read_header, read_pick, read_probe
 from components.attention_grid.payload import EXACT_BYTES
 from components.attention_grid.score import announcement, short_number
+from components.canvas import read_packet
 
 ODD_TOKENS = [
     "</script><script>alert(1)</script>",
@@ -126,6 +128,7 @@ def test_the_header_says_everything_and_nothing_more():
         "key_padding": [0] * 5,
         "masked": True,
         "exact": True,
+        "digest": zlib.crc32(softmax_pattern(2, 3, 5).tobytes()),
     }
 
 
@@ -306,6 +309,23 @@ def test_a_pick_is_clamped_or_refused(value, expected):
     assert read_pick(value, 6, 12) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"layer": 3, "head": 5}, (3, 5)),
+        ({"layer": 6, "head": -1}, (5, 0)),
+        ({"layer": 10**30, "head": 5, "serial": "x"}, (5, 5)),
+        ({"layer": True, "head": 5}, None),
+        ({"layer": 1.0, "head": 5}, None),
+        ({"layer": 1}, None),
+        ([1, 5], None),
+        (None, None),
+    ],
+)
+def test_a_probe_is_clamped_or_refused(value, expected):
+    assert read_probe(value, 6, 12) == expected
+
+
 @pytest.mark.parametrize("state", [None, {}, {"pick": None}, {"pick": "x"}, {"pick": {"layer": "0"}}, "text"])
 def test_the_callback_ignores_what_is_no_pick(state, monkeypatch):
     session = {"grid": state}
@@ -432,3 +452,84 @@ def test_score_and_heads_that_are_off_travel_with_the_choice():
     said = json.loads(announcer.json)
     assert said["score"] == announcement(score)
     assert said["off"] == [[1, 3], [2, 0]]
+
+
+# ---- exact weights of one head, where the payload has no room for all
+
+
+def probing():
+    import numpy as np
+    import streamlit as st
+
+    from components.attention_grid import attention_grid, pack
+
+    length = st.session_state.get("length", 64)
+    flags = np.zeros(length, dtype=bool)
+    logits = np.random.default_rng(st.session_state.get("seed", 0)).random((12, 12, length, length), dtype=np.float32)
+    pattern = logits / logits.sum(axis=-1, keepdims=True)
+    payload = pack(pattern, tokens=["t"] * length, query_padding=flags, key_padding=flags, masked=True)
+
+    def exact(layer, head):
+        st.session_state["asked"] = (layer, head)
+        return pattern[layer, head]
+
+    how = {} if "silent" in st.session_state else {"exact": exact}
+    attention_grid(payload, selected=(0, 1), on_pick=lambda layer, head: None, **how)
+
+
+def probe(app: AppTest, layer: int, head: int) -> None:
+    """What the callback leaves behind, which runs before the script."""
+    digest = read_header(app.get("bidi_component")[0].proto.bytes)["digest"]
+    app.session_state["grid-probe"] = (digest, (layer, head))
+    app.run()
+
+
+def test_exact_weights_come_once_they_are_asked_for_and_change_nothing_else():
+    app = AppTest.from_function(probing).run()
+    grid, announcer = (element.proto for element in app.get("bidi_component"))
+    assert json.loads(announcer.json)["probes"] is True
+    assert "asked" not in app.session_state
+    probe(app, 3, 5)
+    assert not app.exception
+    grid_after, announcer_after, exact = (element.proto for element in app.get("bidi_component"))
+    assert (grid_after.bytes, announcer_after.json) == (grid.bytes, announcer.json)
+    header, body = read_packet(exact.bytes)
+    assert header == {"target": "grid", "digest": read_header(grid.bytes)["digest"], "layer": 3, "head": 5}
+    codes = np.rint(255 * np.sqrt(np.frombuffer(body, "<f4").reshape(64, 64))).astype(np.uint8)
+    np.testing.assert_array_equal(codes, pixels(grid.bytes)[3, 5])
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"length": 100}, {"length": 20}, {"silent": True}])
+def test_what_was_asked_of_another_payload_is_forgotten(change):
+    app = AppTest.from_function(probing).run()
+    probe(app, 3, 5)
+    for name, value in change.items():
+        app.session_state[name] = value
+    app.run()
+    assert not app.exception
+    assert len(app.get("bidi_component")) == 2
+    assert ("probes" in json.loads(app.get("bidi_component")[1].proto.json)) == ("seed" in change)
+
+
+def test_the_callback_keeps_the_head_that_was_asked_for(monkeypatch):
+    monkeypatch.setattr(mount.st, "session_state", {"grid": {"probe": {"layer": 99, "head": 2}}})
+    mount._probed("grid", 6, 12, 7)
+    assert mount.st.session_state["grid-probe"] == (7, (5, 2))
+    monkeypatch.setattr(mount.st, "session_state", {"grid": {"probe": {"layer": "1"}}})
+    mount._probed("grid", 6, 12, 7)
+    assert "grid-probe" not in mount.st.session_state
+
+
+def test_exact_weights_leave_padded_queries_out_as_the_pixels_do():
+    pattern = softmax_pattern(12, 12, 64)
+    header = read_header(packed(pattern, query_padding=padding(64, 0, 63)))
+    _, body = read_packet(mount._weights("grid", header, (3, 5), lambda layer, head: pattern[layer, head]))
+    weights = np.frombuffer(body, "<f4").reshape(64, 64)
+    np.testing.assert_array_equal(weights[1:63], pattern[3, 5, 1:63])
+    assert not weights[[0, 63]].any()
+
+
+def test_exact_weights_of_other_tokens_are_refused():
+    header = {"rows": 3, "cols": 3, "digest": 7}
+    with pytest.raises(ValueError, match="query, key"):
+        mount._weights("grid", header, (0, 0), lambda layer, head: np.ones((3, 4)))
