@@ -38,7 +38,8 @@ def show(request: Request) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = controls.view_picker(panels.NAMES)
         sentence = controls.sentence_picker(answer.run.batch.sentences, answer.lines)
-        scale = controls.scale_picker() if view == "attention" else "linear"
+        if view == "attention":
+            controls.attention_options(pair=answer.run.batch.is_pair(sentence))
     page.token_ribbon(answer.run, answer.lines, sentence)
     layer, head = state.selection(answer.run)
     look = panels.Look(
@@ -46,7 +47,7 @@ def show(request: Request) -> None:
         sentence=sentence,
         layer=layer,
         head=head,
-        scale=scale,
+        token=state.token(answer.run, sentence),
         palette=palette(state.theme_kind()),
         height=state.figure_height(),
     )

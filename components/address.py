@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from explorer.config import CLASSROOM, LIMITS
+from explorer.stats.heads import SCORES
+from explorer.stats.rollout import SUMS
 from explorer.weights.seeded import MAX_SEED
 
 DEFAULT_TEXT: Final = "The animal didn't cross the street because it was too tired.\nThe street was too wide."
@@ -28,9 +30,11 @@ class Parameter:
 
 
 def encode(value: Any) -> str:
-    """A value as it stands in the address: `true`, `false`, a number, a word, or `3.5` for a pair."""
+    """A value as it stands in the address: `true`, `false`, a number, a word, `3.5` for a pair, `3.5_4.0` for pairs."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple) and (not value or isinstance(value[0], tuple)):
+        return "_".join(encode(pair) for pair in value)
     if isinstance(value, tuple):
         return ".".join(str(part) for part in value)
     return str(value)
@@ -64,6 +68,12 @@ def _pair(raw: str) -> tuple[int, int]:
     return count(first), count(second)
 
 
+def _pairs(raw: str) -> tuple[tuple[int, int], ...]:
+    if len(raw) > MAX_CHARACTERS:
+        raise ValueError(raw)
+    return tuple(sorted({_pair(pair) for pair in raw.split("_")})) if raw else ()
+
+
 def _text(raw: str) -> str:
     if len(raw) > MAX_CHARACTERS:
         raise ValueError(raw)
@@ -90,6 +100,14 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes")),
     "sentence": Parameter(0, _between(0, 9_999)),
     "sel": Parameter((3, 1), _pair),
+    "token": Parameter(10, _between(0, 9_999)),
+    "show": Parameter("map", _one_of("map", "lines", "token", "sums", "queries", "ablation")),
+    "units": Parameter("tokens", _one_of("tokens", "words")),
+    "special": Parameter("shown", _one_of("shown", "hidden", "renormalised")),
+    "pair": Parameter("all", _one_of("all", "aa", "ab", "ba", "bb")),
+    "score": Parameter("none", _one_of("none", *SCORES)),
+    "sum": Parameter("rollout", _one_of(*SUMS)),
+    "off": Parameter((), _pairs),
     "scale": Parameter("linear", _one_of("linear", "sqrt", "log")),
     "table": Parameter("queries", _one_of("queries", "heads")),
     "quantity": Parameter("std_in", _one_of("std_in", "mean_in", "std_out", "mean_out")),

@@ -20,7 +20,20 @@ ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
 FINAL_NORMS: Final = {"auto": "As the placement asks", "true": "On", "false": "Off"}
 INITIALISATIONS: Final = {"xavier": "Xavier uniform", "normal": "Normal (0, 0.02)"}
-SCALES: Final = {"linear": "Colour: linear", "sqrt": "Colour: square root", "log": "Colour: logarithmic"}
+SCALES: Final = {"linear": "Linear", "sqrt": "Square root", "log": "Logarithmic"}
+UNITS: Final = {"tokens": "Tokens, as the encoder sees them", "words": "Words, as typed"}
+SPECIAL: Final = {
+    "shown": "Shown",
+    "hidden": "Hidden, weights as they are",
+    "renormalised": "Hidden, rows made to sum to 1",
+}
+PAIR_PARTS: Final = {
+    "all": "All of it",
+    "aa": "A looks at A",
+    "ab": "A looks at B",
+    "ba": "B looks at A",
+    "bb": "B looks at B",
+}
 SIDES: Final = {"right": "Right", "left": "Left"}
 DEVICES: Final = {"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU"}
 MAX_HEADS: Final = 128
@@ -87,9 +100,14 @@ def view_picker(names: Mapping[str, str]) -> str:
     return choice("view", "View", names, widget=st.segmented_control, label_visibility="collapsed", required=True)
 
 
-def scale_picker() -> str:
-    """How the chosen head's weights become colours."""
-    return choice("scale", "Colour scale", SCALES, label_visibility="collapsed", width=190)
+def attention_options(*, pair: bool) -> None:
+    """How attention is shown: colours, words, special tokens, and the parts of a sentence pair where there is one."""
+    with st.popover("Options"):
+        choice("scale", "Colour of weights, from 0 to 1", SCALES)
+        choice("units", "Rows and columns", UNITS)
+        choice("special", "Special tokens [CLS] and [SEP]", SPECIAL)
+        if pair:
+            choice("pair", "Part of the sentence pair", PAIR_PARTS)
 
 
 def sentence_picker(sentences: Sequence[str], lines: Sequence[int]) -> int:

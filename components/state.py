@@ -14,9 +14,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_r
 
 import explorer
 from components import address
-from components.attention_grid import pack
 from components.cache import BoundedCache
-from components.labels import visible
 from components.request import Request
 from explorer import Model, Run, TextError, WeightsError
 from explorer.device import choose
@@ -191,17 +189,27 @@ def answer(request: Request) -> Answer:
     return Answer(run=run, model=model, key=key, lines=lines, notes=(*notes, *([absent] if absent else [])))
 
 
-def grid_payload(found: Answer, sentence: int) -> bytes:
-    """All heads of one sentence, packed for the canvas."""
+def without(found: Answer, off: frozenset[tuple[int, int]]) -> Run:
+    """The same run with some heads switched off: kept from before, or made now behind the gate."""
+    run = found.run
 
-    def make() -> bytes:
-        run = found.run
-        padding = run.batch.key_padding_mask[sentence].numpy()
-        pattern = [run.trace.pattern(layer)[sentence] for layer in range(run.config.n_layers)]
-        tokens = [visible(token) for token in run.batch.tokens[sentence]]
-        return pack(pattern, tokens=tokens, query_padding=padding, key_padding=padding, masked=run.use_mask)
+    def make() -> Run:
+        with _gate:
+            return explorer.run(
+                found.model,
+                run.batch,
+                device=run.device,
+                use_mask=run.use_mask,
+                heads_off=off,
+                max_bytes=MAX_RUN_BYTES,
+            )
 
-    return shared().payloads.get((found.key, sentence), make)
+    return run if not off else shared().runs.get((found.key, "off", off), make)
+
+
+def payload(found: Answer, sentence: int, key: Hashable, make: Callable[[], bytes]) -> bytes:
+    """A packed picture of one sentence of a run. `key` says which, and how it is shown."""
+    return shared().payloads.get((found.key, sentence, key), make)
 
 
 def head_scores(found: Answer, sentence: int) -> pd.DataFrame:
@@ -346,6 +354,20 @@ def selection(run: Run) -> tuple[int, int]:
     _note_if_refused("sel", (layer, head), here)
     keep("sel", here)
     return here
+
+
+def token(run: Run, sentence: int) -> int:
+    """The chosen token's place in its row; the nearest real one where that is padding, or beyond the end."""
+    wanted = get("token")
+    real = [pos for pos, padded in enumerate(run.batch.key_padding_mask[sentence].tolist()) if not padded]
+    return min(real, key=lambda pos: abs(pos - wanted))
+
+
+def heads_off(run: Run) -> frozenset[tuple[int, int]]:
+    """The heads that are switched off and that this encoder has."""
+    return frozenset(
+        (layer, head) for layer, head in get("off") if layer < run.config.n_layers and head < run.config.n_heads
+    )
 
 
 def write_address() -> None:

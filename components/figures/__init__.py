@@ -1,12 +1,10 @@
 """Figures: arrays and a palette in, a Plotly figure out. No widget, no tensor, no cache."""
 
-from components.figures.attention import attention_heatmap
 from components.figures.layernorm import norm_detail, norm_overview
 from components.figures.residual import norm_heatmap, stream_growth
 from components.figures.shapes import block_diagram, cost_bars
 
 __all__ = [
-    "attention_heatmap",
     "block_diagram",
     "cost_bars",
     "norm_detail",

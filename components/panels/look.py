@@ -25,8 +25,8 @@ class Look:
     sentence: int
     layer: int
     head: int
-    scale: str
-    """How weights become colours: `linear`, `sqrt` or `log`, always from 0 to 1."""
+    token: int
+    """Its place in the row: a real token."""
     palette: Palette
     height: int
     """Of the large figures, in CSS pixels."""
@@ -90,6 +90,19 @@ HEADINGS = {
     "strongest_key": "Looks most at",
     "strongest_position": "At position",
     "strongest_weight": "Weight",
+    "strongest_query": "Looked at most by",
+    "weight_from_query": "With weight",
+    "sum_of_row": "Sum of the row",
+    "score": "Score q · k / √d_head",
+    "weight": "Weight",
+    "largest_dimension": "Adds most: dimension",
+    "largest_product": "Product",
+    "smallest_dimension": "Takes most: dimension",
+    "smallest_product": "Product there",
+    "norm_before": "Norm before",
+    "norm_after": "Norm after",
+    "change": "Norm of the change",
+    "cosine": "Cosine before and after",
     "mean_in": "Mean going in",
     "std_in": "Std going in",
     "mean_out": "Mean coming out",

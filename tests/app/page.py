@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.address import PARAMETERS
 from components.attention_grid import read_header
+from components.canvas import read_packet
 
 APP = Path(__file__).parents[2] / "app.py"
 SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
@@ -21,10 +22,18 @@ SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff":
 
 VIEWS = ("attention", "layernorm", "residual", "shapes")
 FIGURES = {
-    "attention": {"attention_heatmap"},
+    "attention": set(),
     "layernorm": {"norm_overview", "norm_detail"},
     "residual": {"norm_heatmap", "stream_growth"},
     "shapes": {"block_diagram", "cost_bars"},
+}
+MATRICES = {
+    "map": {"head"},
+    "lines": {"head"},
+    "token": {"looks", "looked_at"},
+    "sums": {"sum_matrix"},
+    "queries": {"products"},
+    "ablation": {"before", "after"},
 }
 WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
 
@@ -53,6 +62,16 @@ class Page:
     def pick(self, layer: object, head: object, serial: int = 1) -> "Page":
         """Chooses a tile of the grid, with the very message that the browser sends for a click."""
         return self._trigger("grid", "pick", {"layer": layer, "head": head, "serial": serial})
+
+    def point(self, key: str, row: int | None, col: int | None, serial: int = 1) -> "Page":
+        """Clicks a cell, or the name of a row or column, of a matrix."""
+        return self._trigger(key, "pick", {"row": row, "col": col, "serial": serial})
+
+    def press(self, key: str) -> "Page":
+        """Presses the button with this key."""
+        next(button for button in self.at.button if button.key == key).click()
+        self.at.run()
+        return self
 
     def resize(self, height: object) -> "Page":
         """Tells what the browser measured of its window."""
@@ -102,7 +121,7 @@ class Page:
         header = read_header(payload)
         size = [header[name] for name in ("n_layers", "n_heads", "rows", "cols")]
         start = 4 + int.from_bytes(payload[:4], "little")
-        return header, np.frombuffer(payload, np.uint8, offset=start).reshape(size)
+        return header, np.frombuffer(payload, np.uint8, count=np.prod(size), offset=start).reshape(size)
 
     @property
     def chosen(self) -> tuple[int, int]:
@@ -116,9 +135,28 @@ class Page:
         found = [decode(json.loads(chart.proto.spec)) for chart in self.at.get("plotly_chart")]
         return {figure["layout"]["meta"]["figure"]: figure for figure in found}
 
+    def matrix(self, key: str) -> dict[str, Any]:
+        """What a matrix canvas was sent: its header, the values `z [row, col]`, and those of its sides."""
+        header, body = read_packet(self.component(key).bytes)
+        size = len(header["rows"]), len(header["cols"])
+        floats = np.frombuffer(body, np.float32)
+        z, sides = floats[: size[0] * size[1]].reshape(size), floats[size[0] * size[1] :]
+        return header | {"z": z, "side_values": sides.reshape(len(header["sides"]), size[0])}
+
+    def announced(self, key: str) -> dict[str, Any]:
+        """What a canvas is told apart from its data."""
+        return json.loads(self.component(f"{key}-announcement").json)
+
     @property
     def heatmap(self) -> dict[str, Any]:
-        return self.figures["attention_heatmap"]
+        """The chosen head."""
+        return self.matrix("head")
+
+    @property
+    def matrices(self) -> frozenset[str]:
+        """Keys of the matrix canvases on the page."""
+        found = (re.search(r"-([a-z_]+)$", element.proto.id) for element in self.at.get("bidi_component"))
+        return frozenset(m.group(1) for m in found if m) - {"grid", "screen", "announcement", "exact"}
 
     @property
     def status(self) -> str:
@@ -166,6 +204,8 @@ class Page:
         assert not self.errors
         view = self.control("view").value
         assert self.figures.keys() == FIGURES[view]
+        if view == "attention":
+            assert self.matrices == MATRICES[self.control("show").value]
         assert len(self.at.dataframe) == 1
         assert len(self.at.dataframe[0].value) > 0
         assert self.explanation
@@ -178,6 +218,7 @@ class Page:
         assert not self.exceptions
         assert len(self.errors) == 1
         assert not self.at.get("plotly_chart")
+        assert not self.matrices
         assert not self.at.dataframe
         assert not self.status
         return re.sub(r"\\(.)", r"\1", self.errors[0])  # it is Markdown, in which all signs are escaped

@@ -52,8 +52,12 @@ def same_heatmap(page: Page, run: explorer.Run, sentence: int, layer: int, head:
     expected[padding] = np.nan
     if run.use_mask:
         expected[:, padding] = np.nan
-    shown = page.heatmap["data"][0]["z"]
-    assert shown.dtype == np.float32
+    drawn = page.heatmap
+    shown = drawn["z"].copy()
+    assert drawn["row_padding"] == padding.tolist()
+    assert drawn["col_padding"] == (padding & run.use_mask).tolist()
+    shown[padding] = np.nan
+    shown[:, np.array(drawn["col_padding"], dtype=bool)] = np.nan
     np.testing.assert_allclose(shown, expected, rtol=0, atol=1e-6)
 
 
@@ -100,12 +104,13 @@ def test_the_grid_holds_the_attention_of_every_head(page: Page, minilm: explorer
 
 def test_the_heatmap_is_head_1_of_layer_3(page: Page, minilm: explorer.Model) -> None:
     same_heatmap(page, expected_run(minilm, DEFAULT_TEXT), 0, 3, 1)
-    layout = page.heatmap["layout"]
-    assert layout["title"]["text"] == "L3 H1"
-    assert layout["meta"] == {"figure": "attention_heatmap", "layer": 3, "head": 1}
-    assert layout["yaxis"]["ticktext"] == layout["xaxis"]["ticktext"] == page.rows[0]
-    assert layout["yaxis"]["range"] == [15.5, -0.5]  # queries from top to bottom
-    assert (page.heatmap["data"][0]["zmin"], page.heatmap["data"][0]["zmax"]) == (0, 1)
+    drawn = page.heatmap
+    assert drawn["title"] == "L3 H1"
+    assert drawn["rows"] == drawn["cols"] == page.rows[0]
+    assert (drawn["low"], drawn["high"]) == (0, 1)
+    assert page.announced("head") == {
+        "target": "head", "mode": "map", "scale": "linear", "row": 10, "col": None, "echo": 0
+    }  # fmt: skip
     assert page.chosen == (3, 1)
 
 
@@ -209,16 +214,22 @@ def test_the_figures_of_the_other_views_are_those_of_the_run(minilm: explorer.Mo
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK), (None, LIGHT)])
 def test_figures_wear_the_colours_of_the_readers_theme(theme: str | None, palette: object) -> None:
-    page = Page()
+    page = Page(view="layernorm")
     page.at.context["theme"] = theme
     page.at.run()
-    template = page.ok().heatmap["layout"]["template"]["layout"]
+    template = page.ok().figures["norm_detail"]["layout"]["template"]["layout"]
     assert template["font"]["color"] == palette.text
 
 
 def test_a_higher_window_gets_higher_figures_and_nonsense_gets_none() -> None:
-    page = Page()
-    assert page.heatmap["layout"]["height"] == 430
-    assert page.resize(620).ok().heatmap["layout"]["height"] == 620
+    page = Page(view="layernorm")
+
+    def height() -> int:
+        return page.ok().figures["norm_detail"]["layout"]["height"]
+
+    assert height() == 430
+    page.resize(620)
+    assert height() == 620
     for nonsense in (10**9, -1, "620", None, 431, [620]):
-        assert page.resize(nonsense).ok().heatmap["layout"]["height"] == 620
+        page.resize(nonsense)
+        assert height() == 620

@@ -93,7 +93,7 @@ def test_the_norm_that_is_chosen_sets_the_layer_of_every_view() -> None:
     page.set("norm_choice", "L4 norm1")
     assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "norm1"}
     page.set("view", "attention").ok()
-    assert page.heatmap["layout"]["title"]["text"] == "L4 H6"
+    assert page.heatmap["title"] == "L4 H6"
     page.set("view", "layernorm")
     assert page.value("norm_choice") == "L4 norm1"
     page.set("norm_choice", "embedding norm").ok()
@@ -112,7 +112,7 @@ def test_the_shapes_view_shows_the_layer_that_is_chosen() -> None:
 def test_the_share_of_weight_that_padding_takes_without_the_mask() -> None:
     """The number is that of the grid and heatmap, and it is there only where there is padding to speak of."""
     page = Page(mask="false", sentence="1", pad_to="16").ok()
-    weights = page.heatmap["data"][0]["z"][:8]
+    weights = page.heatmap["z"][:8]
     share = 100 * weights[:, 8:].sum(axis=1).mean()
     assert 1 < share < 99
     sentence = page.explanation[page.explanation.index("The mask is off") :]

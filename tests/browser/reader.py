@@ -20,17 +20,18 @@ MISSING = """() => {
   if (document.querySelector("[data-testid=stAlertContainer]")) return missing;  // a refusal has no picture
   if (!document.querySelector(".status")) missing.push("status line");
   const figures = [...document.querySelectorAll("[data-testid=stPlotlyChart]")];
-  if (!figures.length) missing.push("figures");
+  const roots = [...document.querySelectorAll("[class*=st-key-] *")].map((node) => node.shadowRoot);
+  const canvases = roots.flatMap((root) => [...(root?.querySelectorAll("canvas") ?? [])]);
+  if (!figures.length && !canvases.length) missing.push("figures");
+  if (canvases.some((canvas) => !canvas.dataset.painted)) missing.push("a painted canvas");
   for (const figure of figures)
     if (!figure.querySelector(".js-plotly-plot")?._fullLayout?.meta?.figure || !figure.querySelector(".main-svg"))
       missing.push("a drawn figure");
-  if (document.querySelector(".st-key-grid")) {
-    const root = [...document.querySelectorAll(".st-key-grid *")].find((node) => node.shadowRoot)?.shadowRoot;
-    if (!root?.querySelector("canvas")?.dataset.painted) missing.push("a painted canvas");
-  }
   return missing;
 }"""
 
+MATRIX = """(key) => [...document.querySelectorAll(`.st-key-${key} *`)].find((node) => node.shadowRoot)
+  ?.shadowRoot.querySelector("canvas")"""
 FIGURE = """(name) => [...document.querySelectorAll(".js-plotly-plot")].find((f) => f.layout?.meta?.figure === name)"""
 
 
@@ -84,9 +85,10 @@ class Reader:
     def view(self, name: str) -> "Reader":
         """Chooses a view by its name on the page, and waits for its figures."""
         self.page.get_by_role("radio", name=name, exact=True).click()
-        figure = {"Attention": "attention_heatmap", "LayerNorm": "norm_detail"}.get(name)
-        figure = figure or {"Residual stream": "stream_growth", "Shapes": "cost_bars"}[name]
-        return self.until_figure(figure)
+        if name == "Attention":
+            return self.until("() => document.querySelector('.st-key-grid')")
+        figures = {"LayerNorm": "norm_detail", "Residual stream": "stream_growth", "Shapes": "cost_bars"}
+        return self.until_figure(figures[name])
 
     def until(self, condition: str, argument: Any = None) -> "Reader":
         """Waits until a JavaScript condition holds, then until the page has settled."""
@@ -105,7 +107,11 @@ class Reader:
         )
 
     def until_head(self, layer: int, head: int) -> "Reader":
-        return self.until_figure("attention_heatmap", layer=layer, head=head)
+        return self.until_matrix("head", f"L{layer} H{head}")
+
+    def until_matrix(self, key: str, title: str) -> "Reader":
+        """Waits until a matrix of this title is drawn."""
+        return self.until(f"([key, title]) => ({MATRIX})(key)?.matrix?.title === title", [key, title])
 
     def until_tokens(self, row: int, tokens: list[str]) -> "Reader":
         """Waits until the ribbon and the figures show these tokens."""
@@ -189,9 +195,39 @@ class Reader:
             name,
         )
 
+    def matrix(self, key: str) -> dict[str, Any]:
+        """What a matrix canvas drew: title, numbers, names on the sides, colour of its letters, its place, its look."""
+        return self.page.evaluate(
+            f"""(key) => {{
+              const canvas = ({MATRIX})(key);
+              const {{ title, rows, cols, values }} = canvas.matrix;
+              const {{ left, top, right, bottom }} = canvas.getBoundingClientRect();
+              const row = (_, i) => Array.from(values.slice(i * cols.length, (i + 1) * cols.length));
+              return {{
+                title, y: rows, x: cols, z: Array.from(rows, row), image: canvas.toDataURL(),
+                font: getComputedStyle(canvas).color, inside: [left, top, right, bottom],
+                height: canvas.getRootNode().host.clientHeight, ...canvas.dataset,
+              }};
+            }}""",
+            key,
+        )
+
     @property
     def heatmap(self) -> dict[str, Any]:
-        return self.figure("attention_heatmap")
+        """The chosen head."""
+        return self.matrix("head")
+
+    def tip(self, key: str, x: float, y: float) -> str:
+        """What a canvas says of a point, in CSS pixels from its corner."""
+        self.page.locator(f".st-key-{key} canvas").hover(position={"x": x, "y": y})
+        tip = self.page.locator(f".st-key-{key} .tip")
+        return tip.inner_text() if tip.is_visible() else ""
+
+    @property
+    def letters(self) -> tuple[int, int, int]:
+        """The colour of the letters on the canvas of the chosen head."""
+        red, green, blue = (int(part) for part in re.findall(r"\d+", self.heatmap["font"])[:3])
+        return red, green, blue
 
     @property
     def rows(self) -> list[list[str]]:

@@ -31,7 +31,7 @@ def state(reader: Reader) -> dict[str, object]:
         "address": reader.address,
         "text": reader.text,
         "rows": reader.rows,
-        "heatmap": {key: reader.heatmap[key] for key in ("title", "z", "x", "y", "meta")},
+        "heatmap": {key: reader.heatmap[key] for key in ("title", "z", "x", "y", "mode", "scale")},
         "canvas": reader.pixels(),
         "chosen": reader.chosen,
         "controls": reader.page.get_by_test_id("stSidebar")

@@ -8,14 +8,14 @@ import pytest
 
 import explorer
 from components.address import DEFAULT_TEXT
-from tests.browser.reader import Reader
+from tests.browser.reader import MATRIX, Reader
 from tests.browser.server import Server
 
 pytestmark = pytest.mark.browser
 
 BUILT = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
 VIEWS = {
-    "Attention": ("attention", ["attention_heatmap"]),
+    "Attention": ("attention", []),
     "LayerNorm": ("layernorm", ["norm_overview", "norm_detail"]),
     "Residual stream": ("residual", ["norm_heatmap", "stream_growth"]),
     "Shapes": ("shapes", ["block_diagram", "cost_bars"]),
@@ -60,10 +60,11 @@ def test_an_empty_text_is_refused_in_place_of_the_picture_and_nothing_is_lost(re
     reader.settled()
     assert alert.inner_text() == "There is no sentence to run. Type at least one word in the box above."
     assert reader.page.locator(".js-plotly-plot").count() == 0
+    assert reader.page.locator(".st-key-head").count() == 0
     assert reader.canvas.count() == 0
     assert reader.text == "   "
     reader.type("back again")
-    reader.until_tokens(0, ["[CLS]", "back", "again", "[SEP]"]).until_figure("attention_heatmap")
+    reader.until_tokens(0, ["[CLS]", "back", "again", "[SEP]"]).until_head(1, 1)
 
 
 def test_a_click_on_the_grid_changes_the_heatmap_and_the_address_without_a_pass(reader: Reader, server: Server) -> None:
@@ -167,6 +168,7 @@ def test_overview_and_choice_are_seen_whole_at_1280_x_800(
     if view == "attention":
         box = reader.canvas.bounding_box()
         assert box
+        boxes["head"] = reader.heatmap["inside"]
         boxes["grid"] = [box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]]
     assert reader.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
     for figure, (left, top, right, bottom) in boxes.items():
@@ -182,7 +184,7 @@ def test_the_figures_are_higher_in_a_higher_window(reader: Reader) -> None:
     reader.open(**BUILT)
     assert reader.heatmap["height"] == 430
     reader.page.set_viewport_size({"width": 1280, "height": 1000})
-    reader.until("() => document.querySelector('.js-plotly-plot')?._fullLayout?.height === 620")
+    reader.until(f"() => ({MATRIX})('head').getRootNode().host.clientHeight === 620")
 
 
 HOSTILE = "<b>x a<br>b $x$ </script><script>alert(1)</script> :red[b] `c` *d* &lt; 2020-01"

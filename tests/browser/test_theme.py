@@ -5,13 +5,23 @@ from collections.abc import Callable
 import pytest
 
 from components.theme import DARK, LIGHT
-from tests.browser.reader import Reader
+from tests.browser.reader import MATRIX, Reader
 from tests.browser.server import Server
 
 pytestmark = pytest.mark.browser
 
 APP = "[data-testid=stApp]"
 LINK = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "pad_to": "20"}
+
+LETTERS = f"""(colour) => {{
+  const canvas = ({MATRIX})("head");
+  const probe = document.createElement("i");
+  probe.style.color = colour;
+  document.body.append(probe);
+  const wanted = getComputedStyle(probe).color;
+  probe.remove();
+  return getComputedStyle(canvas).color === wanted;
+}}"""
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -34,13 +44,13 @@ def reads_well(reader: Reader) -> None:
     """All text on the page stands out from what is behind it."""
     page = reader.colour(APP, "backgroundColor")
     sidebar = reader.colour("[data-testid=stSidebar]", "backgroundColor")
-    assert contrast(rgb(reader.heatmap["font"]), page) >= 7
+    assert contrast(reader.letters, page) >= 7
     for selector, back, least in (
         (".status", page, 7),
         (".batch .word", page, 7),
         (".batch .special", page, 4.5),
         (".batch .pad", page, 4.5),
-        (".js-plotly-plot .ytick text", page, 7),
+        (".st-key-head .caption span", page, 7),
         (".name", sidebar, 7),
         ("[data-testid=stSidebar] label p", sidebar, 4.5),
     ):
@@ -51,16 +61,14 @@ def reads_well(reader: Reader) -> None:
 @pytest.mark.parametrize(("scheme", "palette"), [("light", LIGHT), ("dark", DARK)])
 def test_each_theme_reads_well(new_reader: Callable[..., Reader], scheme: str, palette: object) -> None:
     reader = new_reader(color_scheme=scheme).open(**LINK)
-    reader.until(
-        "(colour) => document.querySelector('.js-plotly-plot')._fullLayout.font.color === colour", palette.text
-    )
+    reader.until(LETTERS, palette.text)
     assert reader.colour(APP, "backgroundColor") == rgb(palette.background)
     reads_well(reader)
 
 
 def test_light_and_dark_differ_in_page_figure_and_canvas(new_reader: Callable[..., Reader]) -> None:
     light, dark = (new_reader(color_scheme=scheme).open(**LINK) for scheme in ("light", "dark"))
-    dark.until("(colour) => document.querySelector('.js-plotly-plot')._fullLayout.font.color === colour", DARK.text)
+    dark.until(LETTERS, DARK.text)
     assert light.colour(APP, "backgroundColor") != dark.colour(APP, "backgroundColor")
     assert light.heatmap["font"] != dark.heatmap["font"]
     assert light.heatmap["image"] != dark.heatmap["image"]
@@ -73,9 +81,7 @@ def test_figures_follow_a_change_of_theme_without_a_pass(reader: Reader, server:
     passes, pixels = server.passes, reader.pixels()
     for scheme, palette in (("dark", DARK), ("light", LIGHT)):
         reader.page.emulate_media(color_scheme=scheme)
-        reader.until(
-            "(colour) => document.querySelector('.js-plotly-plot')?._fullLayout?.font.color === colour", palette.text
-        )
+        reader.until(LETTERS, palette.text)
         assert reader.colour(APP, "backgroundColor") == rgb(palette.background)
         reads_well(reader)
         assert (reader.pixels() == pixels) == (scheme == "light")

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from components.address import MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH, PARAMETERS, encode, read, write
 from explorer.config import LIMITS
+from explorer.stats.heads import SCORES
+from explorer.stats.rollout import SUMS
 from explorer.weights.seeded import MAX_SEED
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -33,6 +35,14 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "view": st.sampled_from(["attention", "layernorm", "residual", "shapes"]),
     "sentence": st.integers(0, 9_999),
     "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
+    "token": st.integers(0, 9_999),
+    "show": st.sampled_from(["map", "lines", "token", "sums", "queries", "ablation"]),
+    "units": st.sampled_from(["tokens", "words"]),
+    "special": st.sampled_from(["shown", "hidden", "renormalised"]),
+    "pair": st.sampled_from(["all", "aa", "ab", "ba", "bb"]),
+    "score": st.sampled_from(["none", *SCORES]),
+    "sum": st.sampled_from(list(SUMS)),
+    "off": st.sets(st.tuples(st.integers(0, 1023), st.integers(0, 1023)), max_size=20).map(lambda s: tuple(sorted(s))),
     "scale": st.sampled_from(["linear", "sqrt", "log"]),
     "table": st.sampled_from(["queries", "heads"]),
     "quantity": st.sampled_from(["std_in", "mean_in", "std_out", "mean_out"]),
@@ -96,7 +106,15 @@ def _some(key: str) -> list[Any]:
         "final",
         "log",
         "heads",
+        "lines",
+        "words",
+        "hidden",
+        "ab",
+        "entropy",
+        "mean",
     ]
+    if key == "off":
+        return [(), ((0, 0), (1, 1))]
     return choices.get(type(DEFAULTS[key]), [word for word in words if _accepted(key, word)])
 
 
@@ -123,6 +141,18 @@ def test_a_zero_that_is_written_is_a_zero(key: str) -> None:
 
 
 HOSTILE = [
+    ("token", "-1"),
+    ("show", "maps"),
+    ("units", "letters"),
+    ("special", "SHOWN"),
+    ("pair", "ca"),
+    ("score", "mean"),
+    ("sum", "sum"),
+    ("off", "3"),
+    ("off", "3.1_"),
+    ("off", "3.1,4.2"),
+    ("off", "-1.0"),
+    ("off", "0.0_" * 9_000 + "0.0"),
     ("heads", "abc"),
     ("heads", ""),
     ("heads", "0"),

@@ -1,0 +1,298 @@
+// A matrix as a map of colours: geometry and drawing. Lengths are CSS pixels; the context is scaled to the device.
+
+const LABEL = 13; // a line of 12 px text
+const LEGIBLE = 15; // pitch of cells in the window on a large matrix
+const SMALLEST = { square: 5, free: 4 }; // pitch below which a matrix is seen through a window
+const LOG_FLOOR = 1e-4;
+const SCALES = { linear: "linear", sqrt: "square-root", log: "logarithmic" };
+
+// Where a value stands between the ends of the colours, from 0 to 1.
+function placeOf(value, { low, high }, scale) {
+  if (low < 0) return clamp((value - low) / (high - low), 0, 1);
+  const share = clamp(value / high, 0, 1);
+  if (scale === "sqrt") return Math.sqrt(share);
+  if (scale === "log") return share <= LOG_FLOOR ? 0 : 1 - Math.log(share) / Math.log(LOG_FLOOR);
+  return share;
+}
+
+function ticksOf({ low, high }, scale) {
+  if (low < 0) return [low, low / 2, 0, high / 2, high];
+  const shares = { linear: [0, 0.25, 0.5, 0.75, 1], sqrt: [0, 0.01, 0.1, 0.25, 0.5, 1], log: [1e-4, 1e-3, 0.01, 0.1, 1] };
+  return shares[scale].map((share) => share * high);
+}
+
+// The text, or as many whole graphemes of it as fit `width`, and "…".
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const fitted = new Map();
+function fitText(context, text, width) {
+  const key = `${context.font} ${Math.round(width)} ${text}`;
+  if (!fitted.has(key)) {
+    if (fitted.size > 5000) fitted.clear();
+    const parts = Array.from(graphemes.segment(text), ({ segment }) => segment);
+    let shown = text;
+    while (context.measureText(shown).width > width && parts.length > 1) {
+      parts.pop();
+      shown = `${parts.join("")}…`;
+    }
+    fitted.set(key, shown);
+  }
+  return fitted.get(key);
+}
+
+const widest = (context, names, most) =>
+  Math.min(most, names.reduce((width, name) => Math.max(width, Math.min(most, context.measureText(name).width)), 8));
+
+// Whole where cells stay large enough to tell apart; else a window on it, beside an overview of all.
+function measureMap(context, theme, matrix, width, height, origin) {
+  const [n, m] = [matrix.rows.length, matrix.cols.length];
+  context.font = font(1, theme.family, "bold");
+  const left = Math.ceil(widest(context, matrix.rows, Math.min(110, width / 4))) + 12;
+  const sides = matrix.sides.map((title) => Math.ceil(Math.max(58, context.measureText(title).width + 14)));
+  const right = sides.reduce((sum, side) => sum + side, 0) + 4;
+  const longest = Math.ceil(widest(context, matrix.cols, 84));
+  const pitches = (n, m, width, height) => {
+    let [px, py] = [Math.min(72, width / m), Math.min(72, height / n)];
+    if (matrix.square) px = py = Math.min(px, py);
+    return [px, py];
+  };
+  const columnNames = (px) => (longest + 8 <= px ? LABEL + 6 : longest + 10); // level, or turned to read upwards
+  const smallest = matrix.square ? SMALLEST.square : SMALLEST.free;
+  let [top, shown, overview] = [columnNames(0), [0, 0, n, m], null];
+  let [px, py] = pitches(n, m, width - left - right, height - top - 4);
+  if (columnNames(px) < top) {
+    top = columnNames(px);
+    [px, py] = pitches(n, m, width - left - right, height - top - 4);
+    if (columnNames(px) > top) top = columnNames(0), [px, py] = pitches(n, m, width - left - right, height - top - 4);
+  }
+  if (Math.min(px, py) < smallest) {
+    let across = clamp(0.34 * width, 90, 260);
+    if (!matrix.square) across = Math.min(across, Math.max(60, m * 2));
+    const down = Math.min(height - top - 4, matrix.square ? (across * n) / m : Math.max(60, n * 2));
+    const room = width - left - right - across - 16;
+    let columns = Math.max(1, Math.min(m, Math.floor(room / LEGIBLE)));
+    px = LEGIBLE;
+    if (!matrix.square && room / m >= smallest) [columns, px] = [m, Math.min(72, room / m)];
+    const lines = Math.max(1, Math.min(n, Math.floor((height - top - 4) / LEGIBLE)));
+    py = LEGIBLE;
+    shown = [clamp(origin[0], 0, n - lines), clamp(origin[1], 0, m - columns), lines, columns];
+    overview = { x: left + columns * px + right + 16, y: top, width: across, height: down };
+  }
+  const level = longest + 8 <= px;
+  return { left, top, px, py, level, sides, shown, overview, longest };
+}
+
+// Every how many positions one is named.
+function namingStep(pitch, group = 1) {
+  const step = Math.max(1, Math.ceil(LABEL / pitch));
+  if (group === 1 || step === 1) return step;
+  for (let divisor = step; divisor < group; divisor++) if (group % divisor === 0) return divisor;
+  return group * Math.ceil(step / group);
+}
+
+function drawMap(context, theme, matrix, geometry, scale) {
+  const { left, top, px, py, shown, overview } = geometry;
+  const [r0, c0, n, m] = shown;
+  const colours = colourTable(matrix.low < 0 ? theme.diverging : theme.ramp);
+  const css = (word) => `rgb(${word & 255} ${(word >> 8) & 255} ${(word >> 16) & 255})`;
+  const seam = Math.min(px, py) >= 14 ? 1 : 0;
+  for (let r = 0; r < n; r++)
+    for (let c = 0; c < m; c++) {
+      const value = matrix.values[(r0 + r) * matrix.cols.length + c0 + c];
+      if (matrix.rowPadding[r0 + r] || matrix.colPadding[c0 + c] || Number.isNaN(value)) continue; // hatched below
+      const [x0, x1] = [Math.round(left + c * px), Math.round(left + (c + 1) * px)];
+      const [y0, y1] = [Math.round(top + r * py), Math.round(top + (r + 1) * py)];
+      context.fillStyle = css(colours[Math.round(255 * placeOf(value, matrix, scale))]);
+      context.fillRect(x0, y0, x1 - x0 - seam, y1 - y0 - seam);
+    }
+  const pattern = hatching(context, theme);
+  for (let r = 0; r < n; r++) {
+    if (matrix.rowPadding[r0 + r]) hatched(0, r, m, 1);
+    else
+      for (let c = 0; c < m; c++)
+        if (matrix.colPadding[c0 + c] || Number.isNaN(matrix.values[(r0 + r) * matrix.cols.length + c0 + c]))
+          hatched(c, r, 1, 1);
+  }
+  function hatched(c, r, across, down) {
+    context.fillStyle = pattern;
+    context.fillRect(left + c * px, top + r * py, across * px - seam, down * py - seam);
+  }
+  context.strokeStyle = theme.border;
+  context.lineWidth = 1;
+  context.strokeRect(left - 0.5, top - 0.5, m * px + 1, n * py + 1);
+  if (matrix.row_group > 1 && py * matrix.row_group >= 8) {
+    context.beginPath();
+    for (let r = 0; r < n; r++)
+      if ((r0 + r) % matrix.row_group === 0 && r) {
+        context.moveTo(left - 6, Math.round(top + r * py) + 0.5);
+        context.lineTo(left + m * px, Math.round(top + r * py) + 0.5);
+      }
+    context.stroke();
+  }
+  if (overview) drawOverview(context, theme, matrix, geometry, scale, colours);
+}
+
+// All cells in a small place: each pixel is the value furthest from 0 of the cells it covers.
+function drawOverview(context, theme, matrix, { overview, shown }, scale, colours) {
+  const dpr = context.getTransform().a;
+  const [width, height] = [Math.round(overview.width * dpr), Math.round(overview.height * dpr)];
+  const image = new ImageData(width, height);
+  const out = new Uint32Array(image.data.buffer);
+  const [back, line] = theme.hatch.map((hex) => abgr(rgb(hex)));
+  const rows = spans(height, matrix.rowPadding);
+  const cols = spans(width, matrix.colPadding);
+  const m = matrix.cols.length;
+  for (let y = 0; y < height; y++)
+    for (let x = 0; x < width; x++) {
+      const [row, col] = [rows[y], cols[x]];
+      let [best, found] = [0, false];
+      if (!row.padded && !col.padded)
+        for (let r = row.from; r < row.to; r++)
+          for (let c = col.from; c < col.to; c++) {
+            const value = matrix.values[r * m + c];
+            if (matrix.rowPadding[r] || Number.isNaN(value)) continue;
+            if (!found || Math.abs(value) > Math.abs(best)) [best, found] = [value, true];
+          }
+      const hatch = (x + y) % Math.round(5 * dpr) < 1.2 * dpr ? line : back;
+      out[y * width + x] = found ? colours[Math.round(255 * placeOf(best, matrix, scale))] : hatch;
+    }
+  context.putImageData(image, Math.round(overview.x * dpr), Math.round(overview.y * dpr)); // device pixels
+  context.strokeStyle = theme.border;
+  context.strokeRect(overview.x - 0.5, overview.y - 0.5, overview.width + 1, overview.height + 1);
+}
+
+// Which cells each pixel covers: one when enlarged, a run of them when shrunk.
+function spans(size, padding) {
+  const cells = padding.length;
+  return Array.from({ length: size }, (_, px) => {
+    const from = Math.floor((px * cells) / size);
+    const to = Math.max(from + 1, Math.ceil(((px + 1) * cells) / size));
+    return { from, to, padded: padding.slice(from, to).every(Boolean) };
+  });
+}
+
+function hatching(context, theme) {
+  const dpr = context.getTransform().a;
+  const tile = document.createElement("canvas");
+  const size = (tile.width = tile.height = Math.round(6 * dpr));
+  const pen = tile.getContext("2d");
+  pen.fillStyle = theme.hatch[0];
+  pen.fillRect(0, 0, size, size);
+  pen.strokeStyle = theme.hatch[1];
+  pen.lineWidth = 1.2 * dpr;
+  pen.beginPath();
+  for (const shift of [-size, 0, size]) {
+    pen.moveTo(shift - 1, size + 1);
+    pen.lineTo(shift + size + 1, -1);
+  }
+  pen.stroke();
+  const pattern = context.createPattern(tile, "repeat");
+  pattern.setTransform(new DOMMatrix().scale(1 / dpr)); // the tile is in device pixels
+  return pattern;
+}
+
+// Names, numbers beside the rows, the cross, the choice and the frame of the window: all that moves with the pointer.
+function drawMarks(context, theme, matrix, geometry, { cross, marked }) {
+  const { left, top, px, py, level, shown, overview, sides } = geometry;
+  const [r0, c0, n, m] = shown;
+  const inside = (row, col) => row >= r0 && row < r0 + n && col >= c0 && col < c0 + m;
+  const band = (row, col, colour, width) => {
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    const grow = width / 2;
+    if (row !== null && row >= r0 && row < r0 + n)
+      context.strokeRect(left - grow, top + (row - r0) * py - grow, m * px + width, py + width);
+    if (col !== null && col >= c0 && col < c0 + m)
+      context.strokeRect(left + (col - c0) * px - grow, top - grow, px + width, n * py + width);
+  };
+  if (matrix.chosen_row !== null) band(matrix.chosen_row, null, theme.accent, 2);
+  band(marked.row, marked.col, theme.accent, 1);
+  if (cross) {
+    band(cross.row, cross.col, theme.ink, 1);
+    if (cross.row !== null && cross.col !== null && inside(cross.row, cross.col)) {
+      context.strokeStyle = theme.accent;
+      context.lineWidth = 2;
+      context.strokeRect(left + (cross.col - c0) * px - 1, top + (cross.row - r0) * py - 1, px + 2, py + 2);
+    }
+  }
+  context.textBaseline = "middle";
+  const strong = (side) => [cross?.[side] ?? null, marked[side], side === "row" ? matrix.chosen_row : null];
+  names(matrix.rows, r0, n, py, namingStep(py, matrix.row_group), strong("row"), (text, i, lit) => {
+    context.textAlign = "right";
+    const shown = fitText(context, text, left - 12);
+    const y = top + (i + 0.5) * py;
+    plate(lit, left - 8 - context.measureText(shown).width, y, context.measureText(shown).width);
+    context.fillText(shown, left - 6, y);
+  });
+  names(matrix.cols, c0, m, px, level ? 1 : namingStep(px), strong("col"), (text, i, lit) => {
+    const shown = fitText(context, text, level ? px : geometry.longest);
+    const width = context.measureText(shown).width;
+    context.save();
+    context.translate(left + (i + 0.5) * px, top - 6);
+    if (!level) context.rotate(-Math.PI / 2);
+    context.textAlign = level ? "center" : "left";
+    plate(lit, level ? -width / 2 - 2 : -2, level ? -5 : 0, width);
+    context.fillText(shown, 0, level ? -5 : 0);
+    context.restore();
+  });
+  context.globalAlpha = 1;
+  let x = left + m * px;
+  sides.forEach((width, side) => {
+    x += width;
+    context.textAlign = "right";
+    context.fillStyle = theme.ink;
+    context.font = font(1, theme.family, "bold");
+    context.fillText(matrix.sides[side], x, top - 9);
+    const step = namingStep(py);
+    for (let r = 0; r < n; r++) {
+      const row = r0 + r;
+      if (matrix.rowPadding[row] || (row % step && row !== cross?.row)) continue;
+      context.font = font(1, theme.family, row === cross?.row ? "bold" : "");
+      context.fillText(formatNumber(matrix.sideValues[side * matrix.rows.length + row]), x, top + (r + 0.5) * py);
+    }
+  });
+  if (!overview) return;
+  const across = overview.width / matrix.cols.length;
+  const down = overview.height / matrix.rows.length;
+  context.strokeStyle = theme.accent;
+  context.lineWidth = 2;
+  context.strokeRect(overview.x + c0 * across, overview.y + r0 * down, Math.max(4, m * across), Math.max(4, n * down));
+
+  // Names, the important ones in any case and the others where they do not touch these.
+  function names(all, first, count, pitch, step, important, draw) {
+    const lit = important.filter((i) => i !== null && i >= first && i < first + count);
+    for (let i = first; i < first + count; i++) {
+      const strong = lit.includes(i);
+      if (!strong && (i % step || lit.some((other) => Math.abs(other - i) * pitch < LABEL))) continue;
+      context.font = font(1, theme.family, strong ? "bold" : "");
+      const padded = (all === matrix.rows ? matrix.rowPadding : matrix.colPadding)[i];
+      context.globalAlpha = padded ? 0.5 : 1;
+      context.fillStyle = theme.ink;
+      draw(all[i], i - first, i === important[0]);
+    }
+    context.globalAlpha = 1;
+  }
+  function plate(lit, x, y, width) {
+    if (!lit) return;
+    context.fillStyle = theme.accent;
+    context.fillRect(x - 2, y - 8, width + 8, 16);
+    context.fillStyle = theme.surface;
+  }
+}
+
+// What lies under a point: a cell, a name, or the overview.
+function locateInMap(matrix, { left, top, px, py, shown, overview }, x, y) {
+  const [r0, c0, n, m] = shown;
+  if (overview && x >= overview.x && x <= overview.x + overview.width && y >= overview.y && y <= overview.y + overview.height)
+    return {
+      overview: [
+        ((y - overview.y) / overview.height) * matrix.rows.length - n / 2,
+        ((x - overview.x) / overview.width) * matrix.cols.length - m / 2,
+      ].map(Math.round),
+    };
+  const [row, col] = [Math.floor((y - top) / py), Math.floor((x - left) / px)];
+  const [inRows, inCols] = [row >= 0 && row < n, col >= 0 && col < m];
+  if (!inRows && !inCols) return null;
+  if (inRows && x < left) return { row: r0 + row, col: null };
+  if (inCols && y < top) return { row: null, col: c0 + col };
+  return inRows && inCols ? { row: r0 + row, col: c0 + col } : null;
+}

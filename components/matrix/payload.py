@@ -1,0 +1,95 @@
+"""A matrix with names on both sides, as it travels to the canvas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from components.canvas import write_packet
+
+VERSION = 1
+MAX_SIDE = 4096
+"""Most rows or columns: 32 layers of 128 heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A column of numbers beside the rows, such as the sum of each."""
+
+    title: str
+    values: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Values `[row, col]` and every word that the canvas says about them. Names are plain text, shown as they are.
+
+    Raises:
+        ValueError: If values, names and padding disagree, or the colours have no range.
+    """
+
+    values: np.ndarray
+    rows: Sequence[str]
+    cols: Sequence[str]
+    title: str
+    row_title: str
+    col_title: str
+    phrase: tuple[str, str, str]
+    """What the hover says: before the row's name, between the names, before the value."""
+    unit: str = "weight"
+    low: float = 0.0
+    high: float = 1.0
+    """The values at the ends of the colours. From below 0 to above it: differences, with 0 in the middle."""
+    row_padding: np.ndarray | None = None
+    col_padding: np.ndarray | None = None
+    square: bool = True
+    """Whether a cell is as wide as it is high."""
+    row_group: int = 1
+    """Rows that belong together, such as the heads of a layer: a line parts the groups."""
+    chosen_row: int | None = None
+    """A row that is framed whatever the reader does, such as the chosen head."""
+    sides: Sequence[Side] = field(default=())
+    file: str = "matrix"
+
+    def __post_init__(self) -> None:
+        shape = (len(self.rows), len(self.cols))
+        if np.shape(self.values) != shape or 0 in shape or max(shape) > MAX_SIDE:
+            raise ValueError(f"values must be [row, col] = {list(shape)}, 1 to {MAX_SIDE}, not {np.shape(self.values)}")
+        for name, flags, count in (("row", self.row_padding, shape[0]), ("col", self.col_padding, shape[1])):
+            if flags is not None and (np.asarray(flags).dtype != bool or np.shape(flags) != (count,)):
+                raise ValueError(f"{name}_padding must be bool [{count}]")
+        for side in self.sides:
+            if np.shape(side.values) != (shape[0],):
+                raise ValueError(f"the side {side.title!r} must have {shape[0]} values, not {np.shape(side.values)}")
+        if not self.low < self.high or (self.low < 0 and self.low != -self.high):
+            raise ValueError(f"colours must run from 0 up, or evenly around 0, not from {self.low} to {self.high}")
+
+
+def pack_matrix(matrix: Matrix) -> bytes:
+    """Header, then float32 `[row, col]`, then float32 `[side, row]`. NaN is a cell without a value."""
+
+    def flags(padding: np.ndarray | None, count: int) -> list[int]:
+        return [0] * count if padding is None else np.asarray(padding).astype(int).tolist()
+
+    header = {
+        "version": VERSION,
+        "rows": list(matrix.rows),
+        "cols": list(matrix.cols),
+        "title": matrix.title,
+        "row_title": matrix.row_title,
+        "col_title": matrix.col_title,
+        "phrase": list(matrix.phrase),
+        "unit": matrix.unit,
+        "low": float(matrix.low),
+        "high": float(matrix.high),
+        "row_padding": flags(matrix.row_padding, len(matrix.rows)),
+        "col_padding": flags(matrix.col_padding, len(matrix.cols)),
+        "square": matrix.square,
+        "row_group": matrix.row_group,
+        "chosen_row": matrix.chosen_row,
+        "sides": [side.title for side in matrix.sides],
+        "file": matrix.file,
+    }
+    parts = [matrix.values, *(side.values for side in matrix.sides)]
+    body = b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
+    return write_packet(header, body)

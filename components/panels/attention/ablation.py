@@ -1,0 +1,92 @@
+"""Heads switched off: the same text with and without them, side by side."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from components import state
+from components.attention_grid import GridScore
+from components.matrix import matrix_canvas, pack_matrix
+from components.panels.attention.display import Display
+from components.panels.attention.grid import grid
+from components.panels.attention.head import about_display, choose_token
+from components.panels.attention.matrices import head_matrix
+from components.panels.look import Look, explain, numbers
+from components.theme import format_number
+from explorer import Run
+from explorer.ablation import attention_change, output_change
+
+
+def show(look: Look, display: Display, row: Any) -> None:
+    """The grid with the heads that are off; the chosen head before and after; what became of each token's output."""
+    run, off = look.run, state.heads_off(look.run)
+    _buttons(look, off)
+    after = state.without(look.answer, off)
+    heads = attention_change(run, after, sentence=look.sentence)
+    change = heads.pivot(index="layer", columns="head", values="change").to_numpy()
+    left, middle, right = st.columns(3)
+    with left:
+        grid(look, display, score=GridScore(label="Change of weights", values=change, high=1.0))
+    for place, which, name in ((middle, run, "before"), (right, after, "after")):
+        with place:
+            _head(look, display, which, name, off)
+    outputs = output_change(run, after, sentence=look.sentence)
+    explain(*_summary(look, off, outputs["cosine"].to_numpy(), change), about_display(look, display))
+    downloads = {"Output of each token as CSV": lambda: outputs, "Change of each head as CSV": lambda: heads}
+    numbers(outputs, name="ablation", downloads=downloads)
+
+
+def _buttons(look: Look, off: frozenset[tuple[int, int]]) -> None:
+    chosen = (look.layer, look.head)
+    layer = {(look.layer, head) for head in range(look.run.config.n_heads)}
+    every = {(number, head) for number in range(look.run.config.n_layers) for head in range(look.run.config.n_heads)}
+    name = f"L{look.layer} H{look.head}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _button("one", f"Switch {name} {'on' if chosen in off else 'off'}", off ^ {chosen})
+        whole = layer <= off
+        _button("layer", f"Switch layer {look.layer} {'on' if whole else 'off'}", off - layer if whole else off | layer)
+        _button("every", "Switch all off", every, disabled=off == every)
+        _button("none", "Switch all on", (), disabled=not off)
+
+
+def _button(key: str, label: str, off: Iterable[tuple[int, int]], *, disabled: bool = False) -> None:
+    wanted = tuple(sorted(off))
+    st.button(label, key=f"off_{key}", on_click=lambda: state.put("off", wanted), disabled=disabled)
+
+
+def _head(look: Look, display: Display, run: Run, name: str, off: frozenset[tuple[int, int]]) -> None:
+    title = f"L{look.layer} H{look.head} {name}"
+    switched = (
+        f"{title}: off, its weights reach nothing" if name == "after" and (look.layer, look.head) in off else title
+    )
+    key = ("ablation", name, off if name == "after" else (), look.layer, look.head, display.key)
+    matrix_canvas(
+        state.payload(
+            look.answer,
+            look.sentence,
+            key,
+            lambda: pack_matrix(head_matrix(run, look, display, title=switched, file=title.replace(" ", "-"))),
+        ),
+        key=name,
+        height=look.height,
+        scale=state.get("scale"),
+        marked=(display.row_of(look.token), None),
+        on_pick=partial(choose_token, display),
+    )
+
+
+def _summary(look: Look, off: frozenset[tuple[int, int]], cosine: np.ndarray, change: np.ndarray) -> list[str]:
+    if not off:
+        return ["Choose a head in the grid and switch it off. What it would have added is then 0."]
+    layer, head = np.unravel_index(np.nanargmax(change), change.shape)
+    return [
+        f"{len(off)} of {change.size} heads are off: their z is 0, so a layer without heads adds only the bias of its "
+        "output projection.",
+        f"The cosine between the output before and after is {format_number(float(cosine.mean()))} on average over "
+        f"{len(cosine)} real tokens, and {format_number(float(cosine.min()))} at least.",
+        f"The weights of L{layer} H{head} change most: {format_number(float(change[layer, head]))} of 1 moves to "
+        "other keys.",
+    ]
