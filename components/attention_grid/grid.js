@@ -363,15 +363,16 @@ class Grid {
     if (!row || !col) return []; // in the gap
     if (row.padded || col.padded) return ["padding"];
     const { tokens, row_starts, col_starts, cols, pixels } = this.payload;
+    const keys = this.payload.keys ?? tokens;
     const weights = this.exactly(layer, head);
     const { value, r, c } = strongest(weights ?? ofHead(pixels, this.payload, layer, head), cols, row, col);
     const weight = weights ? formatNumber(value) : weightText(value);
-    const range = (starts, i) => (starts ? [starts[i], (starts[i + 1] ?? tokens.length) - 1] : [i, i]);
-    const [query, lastQuery] = range(row_starts, r);
-    const [key, lastKey] = range(col_starts, c);
+    const range = (starts, i, names) => (starts ? [starts[i], (starts[i + 1] ?? names.length) - 1] : [i, i]);
+    const [query, lastQuery] = range(row_starts, r, tokens);
+    const [key, lastKey] = range(col_starts, c, keys);
     if (query === lastQuery && key === lastKey) {
-      const token = (i) => element("bdi", "", tokens[i]);
-      return ["query ", token(query), " attends to key ", token(key), `: ${weight}`];
+      const name = (text) => element("bdi", "", text);
+      return ["query ", name(tokens[query]), " attends to key ", name(keys[key]), `: ${weight}`];
     }
     const run = (one, many, from, to) => (from === to ? `${one} ${from}` : `${many} ${from}–${to}`);
     const where = `${run("query", "queries", query, lastQuery)}, ${run("key", "keys", key, lastKey)}`;

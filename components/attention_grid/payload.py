@@ -58,6 +58,7 @@ def pack(
     pattern: np.ndarray | Sequence[np.ndarray],
     *,
     tokens: Sequence[str],
+    keys: Sequence[str] | None = None,
     query_padding: npt.ArrayLike,
     key_padding: npt.ArrayLike,
     masked: bool,
@@ -69,18 +70,20 @@ def pack(
     that joins real and padded queries holds the strongest of the real ones. Padded key columns are
     padding only when `masked`; with the mask switched off they took real weight and are drawn so.
 
+    `keys` names the keys where they are not the queries, as in one part of a sentence pair.
+
     Raises:
         ValueError: If the lengths disagree, a flag is not a bool, the strongest number of a cell is
             no weight between 0 and 1, or `masked` is True and a padded key has weight.
     """
     query_padding, key_padding = _flags("query_padding", query_padding), _flags("key_padding", key_padding)
+    size = (len(tokens), len(tokens if keys is None else keys))
     cells = []
     n = _cells_a_head(len(pattern), len(pattern[0]))
     for heads in pattern:
-        expected = (len(query_padding), len(key_padding))
-        if heads.ndim != 3 or heads.shape[1:] != expected or expected != (len(tokens), len(tokens)):
+        if heads.ndim != 3 or heads.shape[1:] != size or size != (len(query_padding), len(key_padding)):
             raise ValueError(
-                f"pattern of a layer must be [head, {len(tokens)}, {len(tokens)}] for {len(tokens)} tokens; got "
+                f"pattern of a layer must be [head, {size[0]}, {size[1]}] for {size[0]} tokens and {size[1]} keys; got "
                 f"{list(heads.shape)} with {len(query_padding)} query and {len(key_padding)} key padding flags"
             )
         cells.append(_pool_real(heads, query_padding, n))
@@ -104,16 +107,15 @@ def pack(
         "row_starts": cell_starts(len(query_padding), n).tolist() if rows < len(query_padding) else None,
         "col_starts": cell_starts(len(key_padding), n).tolist() if cols < len(key_padding) else None,
         "tokens": list(tokens),
+        "keys": None if keys is None else list(keys),
         "query_padding": row_padding.astype(int).tolist(),
         "key_padding": col_padding.astype(int).tolist(),
         "masked": bool(masked),
         "exact": False,
-        "digest": zlib.crc32(
-            strongest.tobytes()
-        ),  # names the weights: those of one head, sent later, belong to no others
+        "digest": zlib.crc32(strongest.tobytes()),  # weights of one head that come later belong to these alone
     }
     pixels = np.rint(255 * np.sqrt(strongest.clip(0, 1))).astype(np.uint8)
-    if strongest.shape[2:] == (len(tokens), len(tokens)) and strongest.size * 5 <= EXACT_BYTES:
+    if strongest.shape[2:] == size and strongest.size * 5 <= EXACT_BYTES:
         weights = strongest.astype("<f4").tobytes()
         if len(exact := write_packet(header | {"exact": True}, pixels.tobytes() + weights)) <= EXACT_BYTES:
             return exact

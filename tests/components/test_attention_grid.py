@@ -124,12 +124,25 @@ def test_the_header_says_everything_and_nothing_more():
         "row_starts": None,
         "col_starts": None,
         "tokens": ["t0", "t1", "t2", "t3", "t4"],
+        "keys": None,
         "query_padding": [0] * 5,
         "key_padding": [0] * 5,
         "masked": True,
         "exact": True,
         "digest": zlib.crc32(softmax_pattern(2, 3, 5).tobytes()),
     }
+
+
+def test_queries_and_keys_may_be_other_tokens():
+    weights = softmax_pattern(1, 2, 5)[..., :2, :]
+    flags = np.zeros(5, dtype=bool)
+    payload = pack(
+        weights, tokens=["a", "b"], keys=list("vwxyz"), query_padding=flags[:2], key_padding=flags, masked=True
+    )
+    header = read_header(payload)
+    assert (header["tokens"], header["keys"]) == (["a", "b"], list("vwxyz"))
+    assert (header["rows"], header["cols"], header["exact"]) == (2, 5, True)
+    np.testing.assert_array_equal(np.frombuffer(payload[-40:], np.float32).reshape(2, 5), weights[0, 1])
 
 
 def test_tokens_arrive_as_typed():

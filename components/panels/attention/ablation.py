@@ -29,7 +29,7 @@ def show(look: Look, display: Display, row: Any) -> None:
     change = heads.pivot(index="layer", columns="head", values="change").to_numpy()
     left, middle, right = st.columns(3)
     with left:
-        grid(look, display, score=GridScore(label="Change of weights", values=change, high=1.0))
+        grid(look, display, score=GridScore(label="Change of weights", values=change, high=1.0), off=off)
     for place, which, name in ((middle, run, "before"), (right, after, "after")):
         with place:
             _head(look, display, which, name, off)
@@ -83,7 +83,7 @@ def _summary(look: Look, off: frozenset[tuple[int, int]], cosine: np.ndarray, ch
         return ["Choose a head in the grid and switch it off. What it would have added is then 0."]
     layer, head = np.unravel_index(np.nanargmax(change), change.shape)
     return [
-        f"{len(off)} of {change.size} heads are off: their z is 0, so a layer without heads adds only the bias of its "
+        f"Off: {len(off)} of {change.size} heads. Their z is 0, so a layer without heads adds only the bias of its "
         "output projection.",
         f"The cosine between the output before and after is {format_number(float(cosine.mean()))} on average over "
         f"{len(cosine)} real tokens, and {format_number(float(cosine.min()))} at least.",

@@ -102,6 +102,13 @@ class Display:
         """The column in which a token is shown, if it is."""
         return self._place(self.cols, pos)
 
+    def nearest(self, pos: int) -> int:
+        """The token itself where it is shown on either side, else the nearest one that is a query."""
+        if self.row_of(pos) is not None or self.col_of(pos) is not None:
+            return pos
+        starts = [self.spans[name][0] for name in self.rows if not self.padding[name]]
+        return min(starts, key=lambda start: abs(start - pos))
+
     def position(self, row: int | None, col: int | None) -> int:
         """The first token of a row; of a column, where no row is meant."""
         name = self.rows[row] if row is not None else self.cols[col or 0]

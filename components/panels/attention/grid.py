@@ -24,12 +24,17 @@ def grid(
 ) -> None:
     """All heads. Choosing one moves the choice in every view."""
 
+    run = look.run
+
+    def shown(layer: int) -> np.ndarray:
+        return display.apply(run.trace.pattern(layer)[look.sentence])[0]
+
     def make() -> bytes:
-        run = look.run
-        patterns = [display.apply(run.trace.pattern(n)[look.sentence])[0] for n in range(run.config.n_layers)]
+        patterns = [shown(layer) for layer in range(run.config.n_layers)]
         return pack(
             patterns,
             tokens=display.row_names,
+            keys=display.col_names,
             query_padding=display.row_padding,
             key_padding=display.col_padding,
             masked=run.use_mask,
@@ -42,6 +47,7 @@ def grid(
         height=look.height,
         score=score,
         off=off,
+        exact=lambda layer, head: shown(layer)[head],
     )
 
 

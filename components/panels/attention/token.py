@@ -1,5 +1,6 @@
 """One token in all layers and heads: where it looks, and who looks at it."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,13 +19,14 @@ from components.panels.look import Look, explain, numbers
 
 def show(look: Look, display: Display, row: Any) -> None:
     """Two matrices with a row a head. A click on a row chooses that head, on a column that token."""
+    look = replace(look, token=display.nearest(look.token))
     with row:
         token_picker(look)
     places = display.row_of(look.token), display.col_of(look.token)
     for into, (side, place) in enumerate(zip(st.columns(2), places, strict=True)):
         with side:
             if place is None:
-                explain("The chosen token is hidden here. Show special tokens, or choose another one.")
+                explain("The chosen token is not on this side of the pair. Choose another token, or all of the pair.")
             else:
                 _matrix(look, display, place, into=bool(into))
     explain(
