@@ -53,6 +53,8 @@ def read_pick(value: Any, n_rows: int, n_cols: int) -> tuple[int | None, int | N
         if number is not None and type(number) is not int:
             return None
         found.append(None if number is None else min(max(number, 0), count - 1))
+    if found == [None, None]:
+        return None
     return found[0], found[1], min(max(serial, 0), _LAST_SERIAL)
 
 

@@ -1,11 +1,14 @@
 """A matrix with names on both sides, as it travels to the canvas."""
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from components.canvas import write_packet
+from components.labels import EMPTY
 
 VERSION = 1
 MAX_SIDE = 4096
@@ -25,7 +28,7 @@ class Matrix:
     """Values `[row, col]` and every word that the canvas says about them. Names are plain text, shown as they are.
 
     Raises:
-        ValueError: If values, names and padding disagree, or the colours have no range.
+        ValueError: If values, names and padding disagree, the colours have no range, or there is no such row.
     """
 
     values: np.ndarray
@@ -50,6 +53,7 @@ class Matrix:
     """A row that is framed whatever the reader does, such as the chosen head."""
     sides: Sequence[Side] = field(default=())
     file: str = "matrix"
+    """In the name of a saved picture, where all but ASCII letters, digits and `_` become `-`."""
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.cols))
@@ -61,8 +65,12 @@ class Matrix:
         for side in self.sides:
             if np.shape(side.values) != (shape[0],):
                 raise ValueError(f"the side {side.title!r} must have {shape[0]} values, not {np.shape(side.values)}")
-        if not self.low < self.high or (self.low < 0 and self.low != -self.high):
+        if not 0 < self.high < math.inf or self.low not in (0, -self.high):
             raise ValueError(f"colours must run from 0 up, or evenly around 0, not from {self.low} to {self.high}")
+        if self.row_group < 1:
+            raise ValueError(f"row_group ({self.row_group}) must be at least 1")
+        if self.chosen_row is not None and not 0 <= self.chosen_row < shape[0]:
+            raise ValueError(f"chosen_row ({self.chosen_row}) must be one of {shape[0]} rows")
 
 
 def pack_matrix(matrix: Matrix) -> bytes:
@@ -73,8 +81,8 @@ def pack_matrix(matrix: Matrix) -> bytes:
 
     header = {
         "version": VERSION,
-        "rows": list(matrix.rows),
-        "cols": list(matrix.cols),
+        "rows": [name or EMPTY for name in matrix.rows],
+        "cols": [name or EMPTY for name in matrix.cols],
         "title": matrix.title,
         "row_title": matrix.row_title,
         "col_title": matrix.col_title,
@@ -88,7 +96,7 @@ def pack_matrix(matrix: Matrix) -> bytes:
         "row_group": matrix.row_group,
         "chosen_row": matrix.chosen_row,
         "sides": [side.title for side in matrix.sides],
-        "file": matrix.file,
+        "file": re.sub(r"[^A-Za-z0-9_]+", "-", matrix.file).strip("-") or "matrix",
     }
     parts = [matrix.values, *(side.values for side in matrix.sides)]
     body = b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
