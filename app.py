@@ -40,14 +40,15 @@ def show(request: Request) -> None:
         sentence = controls.sentence_picker(answer.run.batch.sentences, answer.lines)
         if view == "attention":
             controls.attention_options(pair=answer.run.batch.is_pair(sentence))
-    page.token_ribbon(answer.run, answer.lines, sentence)
     layer, head = state.selection(answer.run)
+    token = state.token(answer.run, sentence)
+    page.token_ribbon(answer.run, answer.lines, sentence=sentence, token=token)
     look = panels.Look(
         answer=answer,
         sentence=sentence,
         layer=layer,
         head=head,
-        token=state.token(answer.run, sentence),
+        token=token,
         palette=palette(state.theme_kind()),
         height=state.figure_height(),
     )

@@ -46,7 +46,7 @@ def text_box() -> str:
     return state.draw(
         "text",
         st.text_area,
-        "Sentences, one a line. Ctrl+Enter runs them.",
+        "Sentences, one a line; A [SEP] B is a pair. Ctrl+Enter runs them.",
         fit=lambda text: text[:MAX_CHARACTERS],
         max_chars=MAX_CHARACTERS,
         height=84,

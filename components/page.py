@@ -6,7 +6,7 @@ from typing import Final
 
 import streamlit as st
 
-from components import state
+from components import ribbon, state
 from components.labels import markdown_escape, visible
 from components.theme import format_number, format_seconds, palette
 from explorer import Model, Run
@@ -26,15 +26,6 @@ STYLE: Final = """<style>
 .note { border-left: 3px solid ACCENT; padding-left: .5rem; font-size: .95rem; }
 .js-plotly-plot text { font-variant-numeric: tabular-nums; }
 .name { font-size: 1.15rem; font-weight: 650; margin: 0; padding: 0; }
-.batch { display: grid; gap: .2rem; max-height: 5.6rem; overflow: auto; }
-.batch .row { display: flex; gap: .2rem; width: max-content; padding-left: .4rem; border-left: 3px solid transparent; }
-.batch .chosen { border-left-color: ACCENT; }
-.batch span { border: 1px solid BORDER; border-radius: .3rem; padding: 0 .35rem; white-space: pre; font-size: .95rem;
-  line-height: 1.5; unicode-bidi: isolate; max-width: 16rem; overflow: hidden; text-overflow: ellipsis; }
-.batch .row:not(.chosen) { opacity: .7; }
-.batch .special { color: MUTED; }
-.batch .pad { color: MUTED; border-style: dashed;
-  background: repeating-linear-gradient(-45deg, transparent 0 4px, PADDING 4px 5px); }
 </style>"""
 
 _WATCH_JS = """
@@ -66,9 +57,7 @@ _screen = st.components.v2.component("screen", html="<i></i>", js=_WATCH_JS)
 def set_up() -> None:
     """Title, width and style of the page."""
     st.set_page_config(page_title="Encoder Explorer", layout="wide", initial_sidebar_state=300)
-    colours = palette(state.theme_kind())
-    style = STYLE.replace("ACCENT", colours.accent).replace("BORDER", colours.grid)
-    st.html(style.replace("MUTED", colours.muted).replace("PADDING", colours.padding))
+    st.html(STYLE.replace("ACCENT", palette(state.theme_kind()).accent))
 
 
 def watch_screen() -> None:
@@ -126,17 +115,14 @@ def origin(model: Model) -> None:
     st.caption(markdown_escape(f"{report.source}{checked}{unused}"))
 
 
-def token_ribbon(run: Run, lines: Sequence[int], sentence: int) -> None:
-    """The batch as the encoder reads it, one row a sentence, the chosen one marked. Padding is hatched."""
+def token_ribbon(run: Run, lines: Sequence[int], *, sentence: int, token: int) -> None:
+    """The batch as the encoder reads it, one row a sentence. A click chooses sentence and token for all views."""
+    batch = run.batch
     rows = []
-    for number in range(len(run.batch.sentences)):
-        padding = run.batch.key_padding_mask[number].tolist()
-        spans = []
-        for token, (start, end), padded in zip(
-            run.batch.tokens[number], run.batch.offsets[number], padding, strict=True
-        ):
-            kind = "pad" if padded else "special" if start == end else "word"
-            spans.append(f'<span class="{kind}">{escape(visible(token))}</span>')
-        chosen = " chosen" if number == sentence else ""
-        rows.append(f'<div class="row{chosen}" aria-label="Tokens of line {lines[number]}">{"".join(spans)}</div>')
-    st.html(f'<div class="batch" tabindex="0">{"".join(rows)}</div>')
+    for names, offsets, padding in zip(batch.tokens, batch.offsets, batch.key_padding_mask.tolist(), strict=True):
+        kinds = [
+            "pad" if padded else "special" if start == end else "word"
+            for (start, end), padded in zip(offsets, padding, strict=True)
+        ]
+        rows.append([(visible(name), kind) for name, kind in zip(names, kinds, strict=True)])
+    ribbon.token_ribbon(rows, lines, sentence=sentence, token=token, on_pick=state.choose_token)

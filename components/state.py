@@ -3,7 +3,7 @@
 import gc
 import logging
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -317,9 +317,9 @@ def draw(
 ) -> Any:
     """One control, drawn with the value that is kept for it, made to fit what it may be now.
 
-    A value of a link that does not fit is noted. The widget gets its value through its key alone, never as a default,
-    and is given it only when it appears, its bounds change or the value does not fit: assigning on every run would
-    lose quick changes.
+    A value of a link that does not fit is noted. The widget gets its value through its key when it appears, its bounds
+    change or the value does not fit: assigning on every run would lose quick changes. It always has it as its default
+    as well: a browser that is behind may draw the widget of a later run first, in which nothing was assigned.
     """
     session = st.session_state
     current = now(key)
@@ -328,9 +328,16 @@ def draw(
     if key not in session or good != current or session[_BOUNDS].get(key) != bounds:
         session[key] = good
     session[_BOUNDS][key] = bounds
-    value = widget(*args, key=key, **kwargs)
+    value = widget(*args, key=key, **kwargs, **_default(widget, good, *args))
     session[_KEPT][key] = value
     return value
+
+
+def _default(widget: Callable[..., Any], value: Any, label: str, options: Sequence[Any] = ()) -> dict[str, Any]:
+    """The argument by which this kind of widget is told its first value."""
+    if widget is st.selectbox:
+        return {"index": options.index(value)}
+    return {"default" if widget is st.segmented_control else "value": value}
 
 
 def choose_elsewhere(key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None]) -> None:
@@ -340,6 +347,7 @@ def choose_elsewhere(key: str, label: str, options: list[str], wanted: str, on_c
     st.selectbox(
         label,
         options,
+        index=options.index(wanted),
         key=key,
         format_func=lambda option: f"{label}: {option}",
         on_change=lambda: on_choice(st.session_state[key]),
@@ -361,6 +369,12 @@ def token(run: Run, sentence: int) -> int:
     wanted = get("token")
     real = [pos for pos, padded in enumerate(run.batch.key_padding_mask[sentence].tolist()) if not padded]
     return min(real, key=lambda pos: abs(pos - wanted))
+
+
+def choose_token(sentence: int, pos: int) -> None:
+    """Moves the choice of sentence and token, for all views."""
+    put("sentence", sentence)
+    put("token", pos)
 
 
 def heads_off(run: Run) -> frozenset[tuple[int, int]]:

@@ -67,6 +67,10 @@ class Page:
         """Clicks a cell, or the name of a row or column, of a matrix."""
         return self._trigger(key, "pick", {"row": row, "col": col, "serial": serial})
 
+    def tap(self, sentence: object, token: object) -> "Page":
+        """Chooses a token in the ribbon."""
+        return self._trigger("ribbon", "pick", {"sentence": sentence, "token": token})
+
     def press(self, key: str) -> "Page":
         """Presses the button with this key."""
         next(button for button in self.at.button if button.key == key).click()
@@ -156,7 +160,7 @@ class Page:
     def matrices(self) -> frozenset[str]:
         """Keys of the matrix canvases on the page."""
         found = (re.search(r"-([a-z_]+)$", element.proto.id) for element in self.at.get("bidi_component"))
-        return frozenset(m.group(1) for m in found if m) - {"grid", "screen", "announcement", "exact"}
+        return frozenset(m.group(1) for m in found if m) - {"grid", "screen", "announcement", "exact", "ribbon"}
 
     @property
     def status(self) -> str:
@@ -170,9 +174,8 @@ class Page:
     @property
     def rows(self) -> list[list[str]]:
         """The ribbon: the tokens of each sentence."""
-        ribbon = "".join(element.proto.body for element in self.at.get("html") if 'class="batch"' in element.proto.body)
-        rows = re.findall(r'<div class="row.*?>(.*?)</div>', ribbon, re.DOTALL)
-        return [[html.unescape(t) for t in re.findall(r"<span.*?>(.*?)</span>", row, re.DOTALL)] for row in rows]
+        ribbon = [element.proto for element in self.at.get("bidi_component") if element.proto.id.endswith("-ribbon")]
+        return json.loads(ribbon[0].json)["names"] if ribbon else []
 
     @property
     def norms(self) -> list[str]:

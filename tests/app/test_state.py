@@ -1,13 +1,15 @@
 """What is chosen stays chosen, travels in the address, and is brought into bounds where they change."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+import explorer
 from components.address import DEFAULT_TEXT, MAX_CHARACTERS, PARAMETERS, encode
 from explorer.config import divisors
 from explorer.device import available
-from tests.app.page import SMALL, VIEWS, Page
+from tests.app.page import SMALL, VIEWS, WIDGETS, Page
 
 NOT_HERE = [device for device in ("mps", "cuda") if device not in available()]
 
@@ -60,6 +62,23 @@ def test_a_sentence_that_is_gone_becomes_one_that_is_there() -> None:
     assert page.value("sentence") == 1
     page.set("text", "a").ok()
     assert "sentence" not in page.link
+
+
+def test_a_token_of_the_ribbon_is_the_choice_of_every_view(passes: list[explorer.Run]) -> None:
+    page = Page(**SMALL, text="a b c\nd e").ok()
+    assert page.announced("ribbon") == {"target": "ribbon", "sentence": 0, "token": 4}  # [SEP]: 10 is beyond the end
+    page.tap(1, 2).ok()
+    assert page.link["sentence"] == "1"
+    assert page.link["token"] == "2"
+    assert page.value("sentence") == 1
+    assert page.announced("head")["row"] == 2
+    for view in VIEWS:
+        page.set("view", view).ok()
+        assert page.announced("ribbon") == {"target": "ribbon", "sentence": 1, "token": 2}
+    for nonsense in [(7, 0), (0, 9), (None, 0), ("1", 1), (True, 1)]:
+        page.tap(*nonsense).ok()
+    assert page.link["token"] == "2"
+    assert len(passes) == 1
 
 
 def test_choices_survive_a_visit_to_the_other_views() -> None:
@@ -291,6 +310,27 @@ def test_a_link_with_everything_restores_everything() -> None:
     assert "(mask off)" in " ".join(page.status.split())
     page.at.run()
     assert page.link == EVERYTHING
+
+
+def test_every_control_has_its_value_as_its_default_too() -> None:
+    """A browser that is behind draws the control of a later run first: without a default it would show the smallest."""
+    page = Page(**EVERYTHING)
+    page.at.run()
+    told = {}
+    for kind in WIDGETS:
+        for widget in page.at.get(kind):
+            default = widget.proto.default
+            told[widget.key] = (
+                list(default) if isinstance(default, Sequence) and not isinstance(default, str) else default
+            )
+    assert told["layers"] == [3]
+    assert told["mask"] is False
+    assert told["seed"] == 77
+    assert told["text"] == EVERYTHING["text"]
+    assert told["heads"] == divisors(20).index(5)
+    assert told["view"] == [1]
+    assert told["quantity"] == 3
+    assert not page.at.warning
 
 
 def test_the_address_leads_to_the_same_picture() -> None:

@@ -117,7 +117,9 @@ class Reader:
         """Waits until the ribbon and the figures show these tokens."""
         return self.until(
             """([row, tokens]) => {
-              const spans = document.querySelectorAll(".batch .row")[row]?.querySelectorAll("span") ?? [];
+              const roots = [...document.querySelectorAll(".st-key-ribbon *")].map((node) => node.shadowRoot);
+              const ribbon = roots.find((root) => root?.querySelector(".batch"));
+              const spans = ribbon?.querySelectorAll(".row")[row]?.querySelectorAll("span") ?? [];
               return JSON.stringify([...spans].map((span) => span.textContent)) === JSON.stringify(tokens);
             }""",
             [row, tokens],

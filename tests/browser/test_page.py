@@ -108,6 +108,29 @@ def test_quick_keys_end_where_the_reader_stopped(reader: Reader, server: Server)
     assert server.passes == passes
 
 
+def test_a_token_is_chosen_in_the_ribbon_by_mouse_and_keys_without_a_pass(reader: Reader, server: Server) -> None:
+    reader.open()
+    passes, page = server.passes, reader.page
+    chosen = page.locator(".batch span.chosen")
+    assert chosen.all_text_contents() == ["it"]
+    page.locator(".batch .row").first.locator("span", has_text="street").click()
+    reader.until_address(token="8")
+    assert chosen.all_text_contents() == ["street"]
+    page.locator(".batch .row").nth(1).locator("span", has_text="wide").click()
+    reader.until_address(token="5", sentence="1").until_matrix("head", "L3 H1")
+    assert reader.heatmap["y"][:6] == ["[CLS]", "the", "street", "was", "too", "wide"]
+    chosen.focus()
+    for key in ("ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    reader.until_address(token="3")
+    assert chosen.all_text_contents() == ["was"]
+    pad = page.locator(".batch .pad").first
+    pad.click()
+    reader.settled()
+    assert reader.address == {"token": "3", "sentence": "1"}
+    assert server.passes == passes
+
+
 @pytest.mark.parametrize("link", [{}, BUILT], ids=["minilm", "built"])
 def test_every_view_is_reached_without_a_pass(reader: Reader, server: Server, link: dict[str, str]) -> None:
     reader.open(**link)

@@ -48,7 +48,8 @@ class Display:
             offsets = batch.offsets[sentence]
             shown = padding | np.array([offsets[start][0] < offsets[start][1] for start in starts])
         rows, cols = shown, shown
-        if pair in PARTS and batch.is_pair(sentence):
+        pair = pair if batch.is_pair(sentence) else "all"
+        if pair in PARTS:
             segments = batch.segments[sentence].numpy()[starts]
             rows, cols = (shown & ~padding & (segments == part) for part in PARTS[pair])
         if not rows.any() or not cols.any() or padding[rows].all():
@@ -63,6 +64,17 @@ class Display:
             renormalise=special == "renormalised",
             key=(units, special, pair),
         )
+
+    @property
+    def suffix(self) -> str:
+        """What a title adds where not all tokens are shown as they are: ` · A looks at B · words`."""
+        units, special, pair = self.key
+        parts = [
+            "" if pair == "all" else f"{pair[0].upper()} looks at {pair[1].upper()}",
+            "words" if units == "words" else "",
+            {"shown": "", "hidden": "special tokens hidden", "renormalised": "without special tokens"}[special],
+        ]
+        return "".join(f" · {part}" for part in parts if part)
 
     @property
     def whole(self) -> bool:

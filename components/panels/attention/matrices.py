@@ -22,7 +22,7 @@ def head_matrix(run: Run, look: Look, display: Display, *, title: str = "", file
     name = f"L{look.layer} H{look.head}"
     return Matrix(
         values=values,
-        title=title or name,
+        title=(title or name) + display.suffix,
         phrase=ATTENDS,
         file=file or name.replace(" ", "-"),
         row_title="query (looks)",
@@ -45,7 +45,7 @@ def sum_matrix(look: Look, display: Display, name: str) -> Matrix:
     shown, _ = display.apply(np.nan_to_num(values))
     return Matrix(
         values=shown,
-        title=f"{what.label}, L{look.layer}" if not what.over_layers else f"{what.label}, L0 to L{look.layer}",
+        title=f"{what.label}, {'L0 to ' if what.over_layers else ''}L{look.layer}{display.suffix}",
         phrase=ATTENDS if not what.over_layers else ("position ", " after this layer, from input ", ": "),
         file=f"{name}-L{look.layer}",
         row_title="query (looks)" if not what.over_layers else f"position after L{look.layer}",
@@ -64,7 +64,7 @@ def token_matrix(look: Look, display: Display, place: int, *, into: bool) -> Mat
         rows=[f"L{layer} H{head}" for layer in range(n_layers) for head in range(n_heads)],
         cols=display.row_names if into else display.col_names,
         col_padding=display.row_padding if into else display.col_padding,
-        title=f"Who looks at “{name}”" if into else f"Where “{name}” looks",
+        title=(f"Who looks at “{name}”" if into else f"Where “{name}” looks") + display.suffix,
         row_title="head",
         col_title="query (looks)" if into else "key (is looked at)",
         phrase=("in ", f", {_isolated(name)} {'is attended to by' if into else 'attends to'} ", ": "),
