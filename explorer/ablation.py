@@ -54,6 +54,26 @@ def attention_change(before: Run, after: Run, *, sentence: int | None = None) ->
     return pd.concat(frames, ignore_index=True)
 
 
+def stream_change(before: Run, after: Run, *, sentence: int | None = None) -> pd.DataFrame:
+    """One row a layer and real token: how far its vector moved by the end of the layer, as a share of its length.
+
+    `change` is ‖after − before‖ / ‖before‖ at `resid_post`: 0 in the layers below what was switched off. NaN where the
+    vector was zero.
+
+    Raises:
+        ConfigError: If the runs are not of the same tokens and an encoder of the same size.
+    """
+    _refuse_different(before, after)
+    rows = part(sentence, len(before.batch.sentences))
+    frames = []
+    for layer in range(before.config.n_layers):
+        one, other = (run.trace.resid("post", layer)[rows].astype(np.float64) for run in (before, after))
+        length = l2_norm(one)
+        change = np.divide(l2_norm(other - one), length, out=np.full_like(length, np.nan), where=length > 0)
+        frames.append(per_token(before.batch, rows, {"change": change}, layer=layer))
+    return pd.concat(frames, ignore_index=True)
+
+
 def cosine(x: Float[np.ndarray, "*axes d_model"], y: Float[np.ndarray, "*axes d_model"]) -> Float[np.ndarray, "*axes"]:
     """Cosine of the angle between vectors, in float64. Exactly 1 where they are equal, NaN where one is zero."""
     norms = l2_norm(x) * l2_norm(y)

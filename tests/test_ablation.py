@@ -8,7 +8,7 @@ import torch
 
 import explorer
 from explorer import ConfigError, Trace, attention_change, output_change
-from explorer.ablation import cosine, total_variation
+from explorer.ablation import cosine, stream_change, total_variation
 from tests.helpers import rough, tiny
 
 SIDES = pytest.mark.parametrize("side", ["right", "left"])
@@ -43,6 +43,19 @@ def test_three_four_five():
     assert table["norm_after"].tolist() == [5, 2]
     assert table["change"].tolist() == pytest.approx([4, 5**0.5])
     assert table["cosine"].tolist() == pytest.approx([0.6, 0])
+
+
+@SIDES
+def test_the_stream_moves_from_the_layer_of_the_head_on_and_padding_is_left_out(side):
+    before, after = run_of(side, n_layers=3), run_of(side, n_layers=3, heads_off={(1, 0)})
+    table = stream_change(before, after)
+    assert (table["layer"].value_counts() == 5 + 3).all()
+    assert (table.query("layer == 0")["change"] == 0).all()
+    assert (table.query("layer >= 1")["change"] > 0).all()
+    row = stream_change(before, after, sentence=1).query("layer == 2").iloc[0]
+    one, other = (run.trace.resid("post", 2)[1, row["pos"]] for run in (before, after))
+    assert row["change"] == pytest.approx(np.linalg.norm(other - one) / np.linalg.norm(one), rel=1e-5)
+    assert row["token"] == "[CLS]"
 
 
 def test_cosine_is_exactly_1_where_equal_and_nan_where_there_is_no_direction():

@@ -1,6 +1,6 @@
 """What is looked at, and the parts that all views share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -146,6 +146,8 @@ def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
     return csv_safe(make()).to_csv(index=False).encode("utf-8-sig")
 
 
-def token_matrix(table: pd.DataFrame, rows: list[str], row: str, value: str, n_pos: int) -> np.ndarray:
+def token_matrix(table: pd.DataFrame, rows: Sequence[Hashable], row: str, value: str, n_pos: int) -> np.ndarray:
     """A tidy table as `[row, pos]`, in the order of `rows`. NaN where a token is padding."""
-    return table.pivot(index=row, columns="pos", values=value).reindex(index=rows, columns=range(n_pos)).to_numpy()
+    return (
+        table.pivot(index=row, columns="pos", values=value).reindex(index=list(rows), columns=range(n_pos)).to_numpy()
+    )

@@ -33,7 +33,7 @@ MATRICES = {
     "token": {"looks", "looked_at"},
     "sums": {"sum_matrix"},
     "queries": {"products"},
-    "ablation": {"before", "after"},
+    "ablation": {"before", "after", "moved"},
 }
 WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
 

@@ -39,8 +39,8 @@ def test_every_way_to_look_at_a_padded_sentence(show: str, look: dict[str, str],
         drawn = page.matrix(key)
         for name in {*drawn["rows"], *drawn["cols"]} - {"[CLS]", "[SEP]", "[PAD]", "[UNK]"}:
             assert name
-        padded = np.array(drawn["row_padding"], dtype=bool)
-        assert np.isfinite(drawn["z"][~padded]).all()
+        rows, cols = (~np.array(drawn[f"{side}_padding"], dtype=bool) for side in ("row", "col"))
+        assert np.isfinite(drawn["z"][np.ix_(rows, cols)]).all()
 
 
 @pytest.mark.parametrize("show", MATRICES)
@@ -230,6 +230,11 @@ def test_a_head_that_is_switched_off_is_off_in_the_second_map_alone() -> None:
     assert not np.allclose(page.matrix("before")["z"], page.matrix("after")["z"], atol=1e-4)
     assert "Off: 1 of 72 heads." in page.explanation
     assert page.announced("grid")["off"] == [[1, 8]]
+    moved = page.matrix("moved")
+    assert (moved["z"][0] == 0).all()
+    assert (moved["z"][1:] > 0).all()
+    one, other = run.trace.resid("post", 5)[0, 10], after.trace.resid("post", 5)[0, 10]
+    assert moved["z"][5, 10] == pytest.approx(np.linalg.norm(other - one) / np.linalg.norm(one), rel=1e-3)
     cosines = page.at.dataframe[0].value["Cosine before and after"]
     assert len(cosines) == 16
     assert cosines.max() < 1

@@ -1,29 +1,37 @@
 """Heads switched off: the same text with and without them, side by side."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import streamlit as st
 
 from components import state
 from components.attention_grid import GridScore
-from components.matrix import matrix_canvas, pack_matrix
+from components.labels import visible
+from components.matrix import Matrix, matrix_canvas, pack_matrix
 from components.panels.attention.display import Display
 from components.panels.attention.grid import grid
 from components.panels.attention.head import about_display, choose_token
 from components.panels.attention.matrices import head_matrix
-from components.panels.look import Look, explain, numbers
+from components.panels.look import Look, explain, numbers, token_matrix
 from components.theme import format_number
 from explorer import Run
-from explorer.ablation import attention_change, output_change
+from explorer.ablation import attention_change, output_change, stream_change
+
+
+HIGHEST: Final = 590
+"""In three columns a map is as wide as its column allows; more height would stay empty."""
 
 
 def show(look: Look, display: Display, row: Any) -> None:
     """The grid with the heads that are off; the chosen head before and after; what became of each token's output."""
+    look = replace(look, height=min(look.height, HIGHEST))
     run, off = look.run, state.heads_off(look.run)
-    _buttons(look, off)
+    with row:
+        _buttons(look, off)
     after = state.without(look.answer, off)
     heads = attention_change(run, after, sentence=look.sentence)
     change = heads.pivot(index="layer", columns="head", values="change").to_numpy()
@@ -33,6 +41,7 @@ def show(look: Look, display: Display, row: Any) -> None:
     for place, which, name in ((middle, run, "before"), (right, after, "after")):
         with place:
             _head(look, display, which, name, off)
+    _stream(look, after, off)
     outputs = output_change(run, after, sentence=look.sentence)
     explain(*_summary(look, off, outputs["cosine"].to_numpy(), change), about_display(look, display))
     downloads = {"Output of each token as CSV": lambda: outputs, "Change of each head as CSV": lambda: heads}
@@ -44,12 +53,11 @@ def _buttons(look: Look, off: frozenset[tuple[int, int]]) -> None:
     layer = {(look.layer, head) for head in range(look.run.config.n_heads)}
     every = {(number, head) for number in range(look.run.config.n_layers) for head in range(look.run.config.n_heads)}
     name = f"L{look.layer} H{look.head}"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        _button("one", f"Switch {name} {'on' if chosen in off else 'off'}", off ^ {chosen})
-        whole = layer <= off
-        _button("layer", f"Switch layer {look.layer} {'on' if whole else 'off'}", off - layer if whole else off | layer)
-        _button("every", "Switch all off", every, disabled=off == every)
-        _button("none", "Switch all on", (), disabled=not off)
+    whole = layer <= off
+    _button("one", f"Switch {name} {'on' if chosen in off else 'off'}", off ^ {chosen})
+    _button("layer", f"Switch layer {look.layer} {'on' if whole else 'off'}", off - layer if whole else off | layer)
+    _button("every", "All off", every, disabled=off == every)
+    _button("none", "All on", (), disabled=not off)
 
 
 def _button(key: str, label: str, off: Iterable[tuple[int, int]], *, disabled: bool = False) -> None:
@@ -75,6 +83,41 @@ def _head(look: Look, display: Display, run: Run, name: str, off: frozenset[tupl
         scale=state.get("scale"),
         marked=(display.row_of(look.token), None),
         on_pick=partial(choose_token, display),
+    )
+
+
+def _stream(look: Look, after: Run, off: frozenset[tuple[int, int]]) -> None:
+    """How far each token's vector has moved by the end of each layer."""
+
+    def make() -> bytes:
+        layers = list(range(look.run.config.n_layers))
+        table = stream_change(look.run, after, sentence=look.sentence)
+        values = token_matrix(table, layers, "layer", "change", len(look.tokens))
+        tokens = [visible(token) for token in look.tokens]
+        largest = float(np.nanmax(values, initial=0))
+        return pack_matrix(
+            Matrix(
+                values=values,
+                rows=[f"L{layer}" for layer in layers],
+                cols=tokens,
+                title="How far each token moves",
+                row_title="end of layer",
+                col_title="token",
+                phrase=("at the end of ", ", ", " has moved by this share of its length: "),
+                unit="share of its length",
+                high=largest if largest > 0 else 1.0,
+                col_padding=look.padding,
+                square=False,
+                file="change-of-the-stream",
+            )
+        )
+
+    matrix_canvas(
+        state.payload(look.answer, look.sentence, ("stream", off), make),
+        key="moved",
+        height=min(look.height, 130 + 18 * look.run.config.n_layers),
+        marked=(None, look.token),
+        on_pick=lambda row, col: state.put("token", look.token if col is None else col),
     )
 
 
