@@ -21,7 +21,6 @@ from components.theme import format_number
 from explorer import Run
 from explorer.ablation import attention_change, output_change, stream_change
 
-
 HIGHEST: Final = 590
 """In three columns a map is as wide as its column allows; more height would stay empty."""
 
