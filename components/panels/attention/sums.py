@@ -17,6 +17,13 @@ from components.panels.look import Look, explain, numbers
 from explorer.stats.rollout import SUMS
 
 CHOICES: Final = {name: what.label for name, what in SUMS.items()}
+MEANING: Final = {
+    "mean": "How much each query attends to each key, on average over the heads of the layer.",
+    "maximum": "For each query and key, the weight in the head that has most of it.",
+    "residual": "The residual path counts as attention to oneself: half of each row.",
+    "rollout": "How much of each input token has come to each position, if attention alone mixed tokens.",
+    "product": "What rollout would be without the residual path.",
+}
 
 
 def show(look: Look, display: Display, row: Any) -> None:
@@ -40,6 +47,7 @@ def show(look: Look, display: Display, row: Any) -> None:
             on_pick=partial(choose_token, display),
         )
     explain(
+        MEANING[name],
         f"{SUMS[name].label}: {SUMS[name].formula}, where wₕ is the pattern of head h, H the number of heads, A their "
         f"mean, I the identity and l the layer of the chosen head, {look.layer}.",
         "Padding is removed first." if look.padding.any() else "",
