@@ -62,6 +62,14 @@ function element(tag, className, ...children) {
   return node;
 }
 
+// Four significant digits, "1.562e-2". Halves go to the even digit, as in Python: 1/64 is 0.01562 on the whole page.
+function fourDigits(size) {
+  const [mantissa, exponent] = size.toExponential(60).split("e"); // enough digits to tell a half from what is near it
+  const cut = mantissa.slice(0, 5);
+  const half = /^50*$/.test(mantissa.slice(5)) && "02468".includes(cut[4]);
+  return half ? `${cut}e${exponent}` : size.toExponential(3);
+}
+
 // A number as the page writes it: the twin of `theme.format_number`, which says what it looks like.
 function formatNumber(value) {
   if (value === null || Number.isNaN(value)) return "–";
@@ -70,14 +78,16 @@ function formatNumber(value) {
   let size = Math.abs(value);
   if (size === Infinity) return `${sign}∞`;
   const trimmed = (digits) => (digits.includes(".") ? digits.replace(/0+$/, "").replace(/\.$/, "") : digits);
-  if (size < 1000) size = Number(size.toExponential(3)); // round first: 999.96 is 1,000
+  if (size < 1000) size = Number(fourDigits(size)); // round first: 999.96 is 1,000
+  const [mantissa, exponent] = fourDigits(size).split("e");
   if (size < 1e-4 || size >= 1e7) {
-    const [mantissa, exponent] = size.toExponential(3).split("e");
     const raised = String(Number(exponent)).replace(/[-\d]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
     return `${sign}${trimmed(mantissa)}×10${raised}`;
   }
-  if (size >= 1000) return sign + Math.round(size).toLocaleString("en-US");
-  return sign + trimmed(size.toFixed(3 - Math.floor(Math.log10(size))));
+  if (size < 1000) return sign + trimmed(size.toFixed(3 - exponent));
+  const whole = Math.floor(size);
+  const up = size - whole > 0.5 || (size - whole === 0.5 && whole % 2);
+  return sign + (up ? whole + 1 : whole).toLocaleString("en-US");
 }
 
 // What the server announced to the canvas within `host`, if anything.
