@@ -1,20 +1,22 @@
 // A matrix as lines from the names of its rows to the names of its columns: as strong as the value is.
 
 const MOST_LINES = 3000;
-const FAINTEST = 0.02; // of the colour range: fainter lines are left out while no name is pointed at
-const NUMBERS = 50; // width of the numbers beside the names
+const FAINTEST = 0.02; // value below which lines are left out while no name is pointed at, or half an even share if less
+const NUMBERS = 62; // width of the numbers beside the names
+const SMALLEST_NUMBER = 1e-4; // below it a number has an exponent, for which there is no room
 
-function measureLines(context, theme, matrix, width, height) {
+function measureLines(context, theme, matrix, scale, width, height) {
   context.font = font(1, theme.family, "bold");
   const most = Math.min(130, width / 4);
   const [left, right] = [matrix.rows, matrix.cols].map((names) => Math.ceil(widest(context, names, most)));
-  const top = LABEL + 8;
-  const pitch = (count) => Math.min(26, (height - top - 6) / count);
+  const top = LABEL + 12;
+  const pitch = (count) => Math.min(40, (height - top - 6) / count);
   return {
     top,
     names: [left, right],
     x: [NUMBERS + left + 10, width - NUMBERS - right - 10],
     pitch: [pitch(matrix.rows.length), pitch(matrix.cols.length)],
+    lines: linesOf(matrix, scale, null),
   };
 }
 
@@ -22,16 +24,17 @@ function measureLines(context, theme, matrix, width, height) {
 function linesOf(matrix, scale, focus) {
   const [n, m] = [matrix.rows.length, matrix.cols.length];
   const found = [];
+  const keys = matrix.colPadding.filter((padded) => !padded).length;
+  const faintest = focus ? 0 : Math.min(FAINTEST, 0.5 / keys) * matrix.high;
   for (let row = 0; row < n; row++) {
     if (matrix.rowPadding[row] || (focus && focus.row !== null && focus.row !== row)) continue;
     for (let col = 0; col < m; col++) {
       if (matrix.colPadding[col] || (focus && focus.col !== null && focus.col !== col)) continue;
       const value = matrix.values[row * m + col];
-      const place = placeOf(value, matrix, scale);
-      if (place > (focus ? 0 : FAINTEST)) found.push({ row, col, value, place });
+      if (value > faintest) found.push({ row, col, value, place: placeOf(value, matrix, scale) });
     }
   }
-  found.sort((a, b) => a.place - b.place);
+  found.sort((a, b) => a.value - b.value);
   return found.slice(-MOST_LINES);
 }
 
@@ -39,7 +42,7 @@ function drawLines(context, theme, matrix, geometry, scale, { cross, marked }) {
   const { top, x, pitch, names } = geometry;
   const focus = cross && (cross.row === null) !== (cross.col === null) ? cross : null;
   const at = (side, i) => top + (i + 0.5) * pitch[side];
-  const lines = linesOf(matrix, scale, focus);
+  const lines = focus ? linesOf(matrix, scale, focus) : geometry.lines;
   context.strokeStyle = theme.ramp[3];
   context.lineCap = "round";
   for (const { row, col, place } of lines) {
@@ -54,10 +57,9 @@ function drawLines(context, theme, matrix, geometry, scale, { cross, marked }) {
   context.textBaseline = "middle";
   context.fillStyle = theme.ink;
   context.font = font(1, theme.family, "bold");
-  const edges = [2, x[1] + names[1] + NUMBERS + 8];
-  ["left", "right"].forEach((align, side) => {
+  ["right", "left"].forEach((align, side) => {
     context.textAlign = align;
-    context.fillText([matrix.row_title, matrix.col_title][side], edges[side], LABEL / 2 + 1);
+    context.fillText([matrix.row_title, matrix.col_title][side], x[side] + [-6, 6][side], LABEL / 2 + 1);
   });
 
   // The name pointed at, then its strongest partners with their numbers, then every nth that has room.
@@ -94,15 +96,14 @@ function drawLines(context, theme, matrix, geometry, scale, { cross, marked }) {
     };
     if (focus?.[key] != null) name(focus[key], "focus");
     for (const line of partners)
-      if (focus[key] === null && line.place > 0.001) name(line[key], "partner", formatNumber(line.value));
+      if (focus[key] === null && line.value >= SMALLEST_NUMBER) name(line[key], "partner", formatNumber(line.value));
     if (!focus && marked[key] !== null) name(marked[key], "marked");
     const step = namingStep(pitch[side]);
     for (let i = 0; i < all.length; i += step) name(i, "");
   });
-  return lines.length ? lines[0].value : 0;
 }
 
-function locateInLines(matrix, { top, pitch, x }, px, py) {
+function locateInLines({ top, pitch, x }, matrix, px, py) {
   const side = px < (x[0] + x[1]) / 2 ? 0 : 1;
   const i = Math.floor((py - top) / pitch[side]);
   if (i < 0 || i >= [matrix.rows, matrix.cols][side].length) return null;

@@ -2,6 +2,7 @@
 
 const LABEL = 13; // a line of 12 px text
 const LEGIBLE = 15; // pitch of cells in the window on a large matrix
+const LARGEST = 96; // pitch of cells of a small matrix
 const SMALLEST = { square: 5, free: 4 }; // pitch below which a matrix is seen through a window
 const LOG_FLOOR = 1e-4;
 const SCALES = { linear: "linear", sqrt: "square-root", log: "logarithmic" };
@@ -17,8 +18,29 @@ function placeOf(value, { low, high }, scale) {
 
 function ticksOf({ low, high }, scale) {
   if (low < 0) return [low, low / 2, 0, high / 2, high];
-  const shares = { linear: [0, 0.25, 0.5, 0.75, 1], sqrt: [0, 0.01, 0.1, 0.25, 0.5, 1], log: [1e-4, 1e-3, 0.01, 0.1, 1] };
-  return shares[scale].map((share) => share * high);
+  return {
+    linear: [0, 0.25, 0.5, 0.75, 1],
+    sqrt: [0, 0.01, 0.1, 0.25, 0.5, 1],
+    log: [LOG_FLOOR, 1e-3, 0.01, 0.1, 1],
+  }[scale].map((share) => share * high);
+}
+
+// The ends of a bar of colours, and from its middle out all numbers between that touch no other. The ends stay within.
+function labelTicks(context, theme, matrix, scale, width) {
+  context.font = font(1, theme.family);
+  const ticks = ticksOf(matrix, scale).map((value) => {
+    const place = placeOf(value, matrix, scale);
+    const text = `${scale === "log" && matrix.low >= 0 && !place ? "≤ " : ""}${formatNumber(value)}`;
+    const align = { 0: "left", 1: "right" }[place] ?? "center";
+    const size = context.measureText(text).width;
+    return { place, text, align, size, start: place * width - { left: 0, right: size, center: size / 2 }[align] };
+  });
+  const kept = [];
+  const ends = (tick) => (tick.align === "center" ? Math.abs(tick.place - 0.5) : -1);
+  for (const tick of ticks.sort((a, b) => ends(a) - ends(b)))
+    if (kept.every((other) => tick.start > other.start + other.size + 4 || tick.start + tick.size + 4 < other.start))
+      kept.push(tick);
+  return kept;
 }
 
 // The text, or as many whole graphemes of it as fit `width`, and "…".
@@ -39,6 +61,17 @@ function fitText(context, text, width) {
   return fitted.get(key);
 }
 
+// The text in lines that fit the width, parted at its spaces.
+function wrapText(context, text, width) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length && context.measureText(longer).width <= width) lines[lines.length - 1] = longer;
+    else lines.push(fitText(context, word, width));
+  }
+  return lines;
+}
+
 const widest = (context, names, most) =>
   Math.min(most, names.reduce((width, name) => Math.max(width, Math.min(most, context.measureText(name).width)), 8));
 
@@ -47,11 +80,14 @@ function measureMap(context, theme, matrix, width, height, origin) {
   const [n, m] = [matrix.rows.length, matrix.cols.length];
   context.font = font(1, theme.family, "bold");
   const left = Math.ceil(widest(context, matrix.rows, Math.min(110, width / 4))) + 12;
-  const sides = matrix.sides.map((title) => Math.ceil(Math.max(58, context.measureText(title).width + 14)));
+  const sides = matrix.sides.map((title, side) => {
+    const numbers = matrix.rows.map((_, row) => formatNumber(matrix.sideValues[side * matrix.rows.length + row]));
+    return Math.max(58, Math.ceil(widest(context, [title, ...numbers], width / 4)) + 14);
+  });
   const right = sides.reduce((sum, side) => sum + side, 0) + 4;
   const longest = Math.ceil(widest(context, matrix.cols, 84));
   const pitches = (n, m, width, height) => {
-    let [px, py] = [Math.min(72, width / m), Math.min(72, height / n)];
+    let [px, py] = [Math.min(LARGEST, width / m), Math.min(LARGEST, height / n)];
     if (matrix.square) px = py = Math.min(px, py);
     return [px, py];
   };
@@ -65,13 +101,13 @@ function measureMap(context, theme, matrix, width, height, origin) {
     if (columnNames(px) > top) top = columnNames(0), [px, py] = pitches(n, m, width - left - right, height - top - 4);
   }
   if (Math.min(px, py) < smallest) {
-    let across = clamp(0.34 * width, 90, 260);
+    let across = clamp(0.27 * width, 90, 240);
     if (!matrix.square) across = Math.min(across, Math.max(60, m * 2));
-    const down = Math.min(height - top - 4, matrix.square ? (across * n) / m : Math.max(60, n * 2));
-    const room = width - left - right - across - 16;
+    const down = Math.min(height - top - 4, matrix.square ? (across * n) / m : Math.max(60, n * 5));
+    const room = width - left - right - across - 18;
     let columns = Math.max(1, Math.min(m, Math.floor(room / LEGIBLE)));
     px = LEGIBLE;
-    if (!matrix.square && room / m >= smallest) [columns, px] = [m, Math.min(72, room / m)];
+    if (!matrix.square && room / m >= smallest) [columns, px] = [m, Math.min(LARGEST, room / m)];
     const lines = Math.max(1, Math.min(n, Math.floor((height - top - 4) / LEGIBLE)));
     py = LEGIBLE;
     shown = [clamp(origin[0], 0, n - lines), clamp(origin[1], 0, m - columns), lines, columns];
@@ -87,6 +123,16 @@ function namingStep(pitch, group = 1) {
   if (group === 1 || step === 1) return step;
   for (let divisor = step; divisor < group; divisor++) if (group % divisor === 0) return divisor;
   return group * Math.ceil(step / group);
+}
+
+// Which of `count` positions are named: the important ones, the first of them first, and every nth that touches none.
+function namedOf(first, count, pitch, step, important) {
+  const free = (i, others) => others.every((other) => Math.abs(other - i) * pitch >= LABEL);
+  const lit = [];
+  for (const i of important) if (i !== null && i >= first && i < first + count && free(i, lit)) lit.push(i);
+  const named = [...lit];
+  for (let i = first; i < first + count; i++) if (i % step === 0 && free(i, lit)) named.push(i);
+  return named;
 }
 
 function drawMap(context, theme, matrix, geometry, scale) {
@@ -216,38 +262,48 @@ function drawMarks(context, theme, matrix, geometry, { cross, marked }) {
   }
   context.textBaseline = "middle";
   const strong = (side) => [cross?.[side] ?? null, marked[side], side === "row" ? matrix.chosen_row : null];
-  names(matrix.rows, r0, n, py, namingStep(py, matrix.row_group), strong("row"), (text, i, lit) => {
-    context.textAlign = "right";
-    const shown = fitText(context, text, left - 12);
-    const y = top + (i + 0.5) * py;
-    plate(lit, left - 8 - context.measureText(shown).width, y, context.measureText(shown).width);
-    context.fillText(shown, left - 6, y);
-  });
-  names(matrix.cols, c0, m, px, level ? 1 : namingStep(px), strong("col"), (text, i, lit) => {
-    const shown = fitText(context, text, level ? px : geometry.longest);
-    const width = context.measureText(shown).width;
+  const name = (i, important, padded, text, x, y, width) => {
+    context.globalAlpha = padded ? 0.5 : 1;
+    context.fillStyle = theme.ink;
+    if (i === important[0]) {
+      context.fillStyle = theme.accent;
+      context.fillRect(x - 4, y - 7, width + 8, 14);
+      context.fillStyle = theme.surface;
+    }
+    context.textAlign = "left";
+    context.fillText(text, x, y);
+    context.globalAlpha = 1;
+  };
+  const weight = (lit) => (context.font = font(1, theme.family, lit ? "bold" : ""));
+  let important = strong("row");
+  for (const i of namedOf(r0, n, py, namingStep(py, matrix.row_group), important)) {
+    weight(important.includes(i));
+    const text = fitText(context, matrix.rows[i], left - 12);
+    const width = context.measureText(text).width;
+    name(i, important, matrix.rowPadding[i], text, left - 6 - width, top + (i - r0 + 0.5) * py, width);
+  }
+  important = strong("col");
+  for (const i of namedOf(c0, m, px, level ? 1 : namingStep(px), important)) {
+    weight(important.includes(i));
+    const text = fitText(context, matrix.cols[i], level ? px : geometry.longest);
+    const width = context.measureText(text).width;
     context.save();
-    context.translate(left + (i + 0.5) * px, top - 6);
-    if (!level) context.rotate(-Math.PI / 2);
-    context.textAlign = level ? "center" : "left";
-    plate(lit, level ? -width / 2 - 2 : -2, level ? -5 : 0, width);
-    context.fillText(shown, 0, level ? -5 : 0);
+    context.translate(left + (i - c0 + 0.5) * px, top - (level ? 11 : 6));
+    if (!level) context.rotate(-Math.PI / 2); // reads upwards
+    name(i, important, matrix.colPadding[i], text, level ? -width / 2 : 0, 0, width);
     context.restore();
-  });
-  context.globalAlpha = 1;
+  }
   let x = left + m * px;
+  context.fillStyle = theme.ink;
+  context.textAlign = "right";
   sides.forEach((width, side) => {
     x += width;
-    context.textAlign = "right";
-    context.fillStyle = theme.ink;
-    context.font = font(1, theme.family, "bold");
+    weight(true);
     context.fillText(matrix.sides[side], x, top - 9);
-    const step = namingStep(py);
-    for (let r = 0; r < n; r++) {
-      const row = r0 + r;
-      if (matrix.rowPadding[row] || (row % step && row !== cross?.row)) continue;
-      context.font = font(1, theme.family, row === cross?.row ? "bold" : "");
-      context.fillText(formatNumber(matrix.sideValues[side * matrix.rows.length + row]), x, top + (r + 0.5) * py);
+    for (const row of namedOf(r0, n, py, namingStep(py), [cross?.row ?? null])) {
+      if (matrix.rowPadding[row]) continue;
+      weight(row === cross?.row);
+      context.fillText(formatNumber(matrix.sideValues[side * matrix.rows.length + row]), x, top + (row - r0 + 0.5) * py);
     }
   });
   if (!overview) return;
@@ -256,39 +312,23 @@ function drawMarks(context, theme, matrix, geometry, { cross, marked }) {
   context.strokeStyle = theme.accent;
   context.lineWidth = 2;
   context.strokeRect(overview.x + c0 * across, overview.y + r0 * down, Math.max(4, m * across), Math.max(4, n * down));
+}
 
-  // Names, the important ones in any case and the others where they do not touch these.
-  function names(all, first, count, pitch, step, important, draw) {
-    const lit = important.filter((i) => i !== null && i >= first && i < first + count);
-    for (let i = first; i < first + count; i++) {
-      const strong = lit.includes(i);
-      if (!strong && (i % step || lit.some((other) => Math.abs(other - i) * pitch < LABEL))) continue;
-      context.font = font(1, theme.family, strong ? "bold" : "");
-      const padded = (all === matrix.rows ? matrix.rowPadding : matrix.colPadding)[i];
-      context.globalAlpha = padded ? 0.5 : 1;
-      context.fillStyle = theme.ink;
-      draw(all[i], i - first, i === important[0]);
-    }
-    context.globalAlpha = 1;
-  }
-  function plate(lit, x, y, width) {
-    if (!lit) return;
-    context.fillStyle = theme.accent;
-    context.fillRect(x - 2, y - 8, width + 8, 16);
-    context.fillStyle = theme.surface;
-  }
+// First row and column of the window whose middle is at a point of the overview.
+function originAt(matrix, { shown, overview }, x, y) {
+  const first = (at, all, count) => clamp(Math.round(at * all - count / 2), 0, all - count);
+  return [
+    first((y - overview.y) / overview.height, matrix.rows.length, shown[2]),
+    first((x - overview.x) / overview.width, matrix.cols.length, shown[3]),
+  ];
 }
 
 // What lies under a point: a cell, a name, or the overview.
-function locateInMap(matrix, { left, top, px, py, shown, overview }, x, y) {
+function locateInMap({ left, top, px, py, shown, overview }, matrix, x, y) {
   const [r0, c0, n, m] = shown;
-  if (overview && x >= overview.x && x <= overview.x + overview.width && y >= overview.y && y <= overview.y + overview.height)
-    return {
-      overview: [
-        ((y - overview.y) / overview.height) * matrix.rows.length - n / 2,
-        ((x - overview.x) / overview.width) * matrix.cols.length - m / 2,
-      ].map(Math.round),
-    };
+  const within = (at, start, size) => at >= start && at <= start + size;
+  if (overview && within(x, overview.x, overview.width) && within(y, overview.y, overview.height))
+    return { overview: true };
   const [row, col] = [Math.floor((y - top) / py), Math.floor((x - left) / px)];
   const [inRows, inCols] = [row >= 0 && row < n, col >= 0 && col < m];
   if (!inRows && !inCols) return null;

@@ -37,7 +37,8 @@ class MatrixCanvas {
     this.scale = "linear";
     this.marked = NOWHERE;
     this.cross = null; // what is pointed at, by mouse or keys
-    this.origin = [0, 0]; // first row and column in the window
+    this.origin = null; // first row and column in the window
+    this.dragging = false;
     this.base = document.createElement("canvas");
     this.build();
     this.listen();
@@ -69,7 +70,7 @@ class MatrixCanvas {
     this.print = matchMedia("print");
     this.on(this.canvas, "pointerdown", (event) => this.onDown(event));
     this.on(this.canvas, "pointermove", (event) => this.onMove(event));
-    this.on(this.canvas, "pointerup", () => (this.dragging = false));
+    this.on(this.canvas, "pointercancel", () => (this.dragging = false));
     this.on(this.canvas, "pointerleave", () => this.point(null));
     this.on(this.canvas, "click", (event) => this.onClick(event));
     this.on(this.canvas, "keydown", (event) => this.onKey(event));
@@ -124,7 +125,7 @@ class MatrixCanvas {
     const moved = this.marked.row !== row;
     const changed = moved || this.marked.col !== col || this.mode !== mode || this.scale !== scale;
     [this.mode, this.scale, this.marked] = [mode, scale, { row, col }];
-    if (moved && this.matrix) this.reveal(row, null);
+    if (moved && this.matrix) this.scroll(this.revealed(row, null));
     if (changed) this.layout();
   }
 
@@ -136,7 +137,15 @@ class MatrixCanvas {
     this.watchDensity();
     this.theme = readTheme(getComputedStyle(box), this.print.matches);
     this.describe();
-    const [width, height] = [box.clientWidth, box.clientHeight - this.head.offsetHeight - this.foot.offsetHeight];
+    const width = box.clientWidth;
+    const room = () => box.clientHeight - this.head.offsetHeight - this.foot.offsetHeight;
+    this.caption.textContent = "";
+    let height;
+    do {
+      height = room();
+      this.measure(width, height);
+      this.say();
+    } while (room() < height); // the caption took a line more
     const { dpr } = this;
     for (const canvas of [this.canvas, this.base]) {
       canvas.width = Math.round(width * dpr);
@@ -144,27 +153,18 @@ class MatrixCanvas {
     }
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
-    if (!this.origin) {
-      this.origin = [0, 0];
-      this.measure(width, height);
-      this.reveal(this.marked.row ?? matrix.chosen_row, null);
-    }
-    this.measure(width, height);
-    if (this.mode === "map") {
-      const pen = this.pen(this.base);
-      drawMap(pen, this.theme, matrix, this.geometry, this.scale);
-    }
-    this.say();
+    if (this.mode === "map") drawMap(this.pen(this.base), this.theme, matrix, this.geometry, this.scale);
     this.paint();
   }
 
   measure(width, height) {
+    const { matrix, theme } = this;
     const pen = this.pen(this.canvas);
-    if (this.mode === "lines") this.geometry = measureLines(pen, this.theme, this.matrix, width, height);
-    else {
-      this.geometry = measureMap(pen, this.theme, this.matrix, width, height, this.origin);
-      this.origin = this.geometry.shown.slice(0, 2);
-    }
+    if (this.mode === "lines") return (this.geometry = measureLines(pen, theme, matrix, this.scale, width, height));
+    const from = (origin) => (this.geometry = measureMap(pen, theme, matrix, width, height, origin));
+    if (!this.origin) from([0, 0]);
+    this.origin ??= this.revealed(this.marked.row ?? matrix.chosen_row, null);
+    this.origin = from(this.origin).shown.slice(0, 2);
   }
 
   pen(canvas) {
@@ -187,7 +187,7 @@ class MatrixCanvas {
       this.pen(canvas);
       drawMarks(context, theme, this.matrix, this.geometry, this);
     }
-    canvas.matrix = this.matrix; // what is drawn, for whoever looks at the page with tools
+    [canvas.matrix, canvas.geometry] = [this.matrix, this.geometry]; // for whoever looks at the page with tools
     canvas.dataset.painted = String(++this.painted);
     canvas.dataset.mode = this.mode;
     canvas.dataset.scale = this.scale;
@@ -207,42 +207,46 @@ class MatrixCanvas {
     this.name.textContent = matrix.title;
     this.unit.textContent = `${matrix.unit}${word === "linear" ? "" : `, ${word} colour`}`;
     this.bar.style.background = `linear-gradient(to right, ${(diverging ? theme.diverging : theme.ramp).join(", ")})`;
-    this.scaleBox.replaceChildren(this.bar);
-    const narrow = this.box.clientWidth < 400;
-    this.scaleBox.style.width = narrow ? "96px" : "170px";
-    const ticks = ticksOf(matrix, diverging ? "linear" : scale);
-    for (const value of narrow ? [ticks[0], ticks[ticks.length >> 1], ticks.at(-1)] : ticks) {
-      const tick = element("span", "tick", formatNumber(value));
-      tick.style.left = `${100 * placeOf(value, matrix, scale)}%`;
-      this.scaleBox.append(tick);
-    }
+    const width = this.box.clientWidth < 400 ? 110 : 180;
+    this.scaleBox.style.width = `${width}px`;
+    this.ticks = labelTicks(this.pen(this.canvas), theme, matrix, scale, width);
+    const labels = this.ticks.map(({ place, text, align }) => {
+      const tick = element("span", `tick ${align}`, text);
+      tick.style.left = `${100 * place}%`;
+      return tick;
+    });
+    this.scaleBox.replaceChildren(this.bar, ...labels);
   }
 
   // The rules of the picture: which names are left out, what is not drawn.
   say() {
     const { matrix, geometry } = this;
-    const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
-    const parts = this.mode === "lines" ? [] : [`${matrix.row_title} ↓`, `${matrix.col_title} →`];
+    const [n, m] = [matrix.rows.length, matrix.cols.length];
+    const count = (number, noun) => `${formatCount(number)} ${noun}${number === 1 ? "" : "s"}`;
+    const naming = (rows, cols, row, col) => {
+      const every = (step, what) => (step > 1 ? [`every ${ordinal(step)} ${what}named`] : []);
+      return rows === cols ? every(rows, "") : [...every(rows, `${row} `), ...every(cols, `${col} `)];
+    };
+    const parts = [];
     if (this.mode === "lines") {
-      const step = Math.max(...geometry.pitch.map((pitch) => namingStep(pitch)));
-      parts.push("a line is as strong as its weight; point at a token to see only its lines");
-      if (step > 1) parts.push(`every ${ordinal(step)} token named`);
+      const real = (padding) => padding.filter((padded) => !padded).length;
+      const [drawn, all] = [geometry.lines.length, real(matrix.rowPadding) * real(matrix.colPadding)];
+      const steps = geometry.pitch.map((pitch) => namingStep(pitch));
+      parts.push(drawn < all ? `the strongest ${formatCount(drawn)} of ${count(all, "line")}` : "lines as strong as weights");
+      parts.push("point at a token for all its own");
+      parts.push(...naming(...steps, "token at the left", "token at the right"));
     } else {
       const [, , rows, cols] = geometry.shown;
-      const steps = [namingStep(geometry.py, matrix.row_group), geometry.level ? 1 : namingStep(geometry.px)];
-      if (geometry.overview) parts.push(`window of ${rows} × ${cols}: drag the frame at the right`);
-      else if (Math.max(...steps) > 1)
-        parts.push(
-          steps[0] === steps[1]
-            ? `every ${ordinal(steps[0])} named`
-            : ["↓", "→"].flatMap((arrow, i) => (steps[i] > 1 ? [`${arrow} every ${ordinal(steps[i])} named`] : [])).join(", "),
-        );
+      parts.push(`${matrix.row_title} ↓`, `${matrix.col_title} →`);
+      if (geometry.overview)
+        parts.push(`${rows} × ${cols} of ${n} × ${m}: drag the frame`);
+      const across = geometry.level ? 1 : namingStep(geometry.px);
+      parts.push(...naming(namingStep(geometry.py, matrix.row_group), across, "row", "column"));
     }
     if ([...matrix.rowPadding, ...matrix.colPadding].some(Boolean)) parts.push("hatched: padding");
     this.caption.textContent = parts.join(" · ");
-    this.caption.title = this.caption.textContent;
-    const size = `${count(matrix.rows.length, "row")} by ${count(matrix.cols.length, "column")}`;
-    this.canvas.setAttribute("aria-label", `${matrix.title}: ${size}. ${parts.join(", ")}. Arrow keys move, Enter chooses.`);
+    const said = `${matrix.title}: ${count(n, "row")} by ${count(m, "column")}. ${parts.join(", ")}.`;
+    this.canvas.setAttribute("aria-label", `${said} Arrow keys move, Enter chooses.`);
   }
 
   // ---- mouse and keyboard
@@ -250,28 +254,34 @@ class MatrixCanvas {
   locate(event) {
     if (!this.geometry) return null;
     const inside = this.mode === "lines" ? locateInLines : locateInMap;
-    return inside(this.matrix, this.geometry, event.offsetX, event.offsetY);
+    return inside(this.geometry, this.matrix, event.offsetX, event.offsetY);
   }
 
   onDown(event) {
-    const hit = this.locate(event);
-    if (!hit?.overview) return;
+    this.dragging = Boolean(this.locate(event)?.overview);
+    if (!this.dragging) return;
     event.preventDefault();
-    this.dragging = true;
+    this.canvas.focus({ focusVisible: false }); // a press that is prevented moves no focus
     this.canvas.setPointerCapture(event.pointerId);
-    this.scroll(hit.overview);
+    this.drag(event);
   }
 
   onMove(event) {
+    if (this.dragging && event.buttons) return this.drag(event);
     const hit = this.locate(event);
-    if (this.dragging) return hit?.overview && this.scroll(hit.overview);
     this.canvas.style.cursor = hit?.overview ? "move" : hit ? "crosshair" : "default";
     this.point(hit && !hit.overview ? hit : null, event);
   }
 
+  drag(event) {
+    this.scroll(originAt(this.matrix, this.geometry, event.offsetX, event.offsetY));
+  }
+
+  // Comes after every press, also where a drag of the window ends on a cell.
   onClick(event) {
-    const hit = this.locate(event);
-    if (hit && !hit.overview) this.pick(hit);
+    const hit = this.dragging ? null : this.locate(event);
+    this.dragging = false;
+    if (hit) this.pick(hit);
   }
 
   onKey(event) {
@@ -300,7 +310,7 @@ class MatrixCanvas {
     }
     if (!next) return;
     event.preventDefault();
-    this.reveal(next.row, next.col);
+    this.scroll(this.revealed(next.row, next.col));
     this.point(next);
     this.live.textContent = this.sentences(next).map((parts) => parts.map(({ text }) => text).join("")).join(". ");
   }
@@ -318,7 +328,10 @@ class MatrixCanvas {
     const shown = ({ text, name }) => (name ? element("bdi", "", text) : text); // a name cannot turn the sentence around
     this.tip.replaceChildren(...lines.map((parts) => element("div", "", ...parts.map(shown))));
     const canvas = this.canvas.getBoundingClientRect();
-    this.placeTip(...(event ? [event.clientX, event.clientY] : this.spot(hit).map((v, i) => v + [canvas.left, canvas.top][i])));
+    const spot = event ? [event.clientX, event.clientY] : this.spot(hit).map((v, i) => v + [canvas.left, canvas.top][i]);
+    // Beside a name with its lines, the names and numbers at their other ends stay in sight.
+    const ends = this.mode === "lines" ? this.geometry.x : [];
+    this.placeTip(...spot, ...(hit.row === null ? [ends[0], undefined] : [undefined, ends[1]]));
   }
 
   spot({ row, col }) {
@@ -382,62 +395,79 @@ class MatrixCanvas {
     this.layout();
   }
 
-  // Moves the window as little as needed to have a row and a column in it; far away, into its middle.
-  reveal(row, col) {
-    if (!this.geometry?.overview || this.mode !== "map") return;
+  // The window moved as little as needed to have a row and a column in it; far away, so that they are in its middle.
+  revealed(row, col) {
+    if (!this.geometry?.overview) return this.origin ?? [0, 0];
     const [r0, c0, n, m] = this.geometry.shown;
     const moved = (first, count, wanted) => {
       if (wanted === null || (wanted >= first && wanted < first + count)) return first;
       const step = wanted < first ? first - wanted : wanted - first - count + 1;
       return step <= 2 ? first + (wanted < first ? -step : step) : wanted - Math.floor(count / 2);
     };
-    const origin = [moved(r0, n, row), moved(c0, m, col ?? (this.matrix.square && col === null && !this.cross ? row : null))];
-    if (String(origin) !== String(this.origin)) {
-      this.origin = origin;
-      if (this.painted) this.layout();
-    }
+    const beside = this.matrix.square && !this.cross ? row : null; // a token that was chosen elsewhere, on the diagonal
+    return [moved(r0, n, row), moved(c0, m, col ?? beside)];
   }
 
   // ---- words and pictures
 
-  // Beside the pointer, within both the box and the window.
-  placeTip(clientX, clientY) {
+  // Beside the pointer, within both the box and the window, and within these two places of the canvas.
+  placeTip(clientX, clientY, left = 0, right = Infinity) {
     const box = this.box.getBoundingClientRect();
     const place = (pointer, size, low, high) => {
       const after = pointer + 14;
       return clamp(after + size <= high ? after : pointer - 14 - size, low, Math.max(low, high - size));
     };
-    const x = place(clientX, this.tip.offsetWidth, Math.max(box.left, 0), Math.min(box.right, innerWidth));
+    const [low, high] = [Math.max(box.left + left, 0), Math.min(box.right, box.left + right, innerWidth)];
+    const x = place(clientX, this.tip.offsetWidth, low, high);
     const y = place(clientY, this.tip.offsetHeight, Math.max(box.top, 0), Math.min(box.bottom, innerHeight));
     this.tip.style.left = `${x - box.left}px`;
     this.tip.style.top = `${y - box.top}px`;
   }
 
-  // The canvas as a PNG with its title and legend, on the background of the page. Made in the browser.
+  // The canvas as a PNG below its title, legend and caption, on the background of the page. Made in the browser.
   savePicture() {
-    const { canvas, theme, matrix, dpr } = this;
-    const space = 40;
+    const { canvas, theme, matrix, dpr, ticks } = this;
     const picture = element("canvas", "");
-    [picture.width, picture.height] = [canvas.width, canvas.height + space * dpr];
-    const pen = picture.getContext("2d");
+    const pen = this.pen(picture);
+    const [edge, line, bar] = [8, 17, parseInt(this.scaleBox.style.width)];
+    const width = canvas.width / dpr - 2 * edge;
+    const write = (text, y, lit = "") => {
+      pen.font = font(1, theme.family, lit);
+      return wrapText(pen, text, width).map((part, i) => [part, y + i * line, lit]);
+    };
+    const title = write(matrix.title, 16, "bold");
+    const legend = 16 + title.length * line; // bar and unit in a line, numbers in the next
+    const caption = write(this.caption.textContent, legend + 2 * line);
+    const space = Math.ceil((legend + (2 + caption.length) * line) * dpr);
+    [picture.width, picture.height] = [canvas.width, canvas.height + space];
     pen.fillStyle = theme.surface;
     pen.fillRect(0, 0, picture.width, picture.height);
-    pen.drawImage(canvas, 0, space * dpr);
-    pen.scale(dpr, dpr);
+    pen.drawImage(canvas, 0, space);
+    this.pen(picture);
+    const colours = pen.createLinearGradient(edge, 0, edge + bar, 0);
+    const ramp = matrix.low < 0 ? theme.diverging : theme.ramp;
+    ramp.forEach((colour, i) => colours.addColorStop(i / (ramp.length - 1), colour));
+    pen.fillStyle = colours;
+    pen.fillRect(edge, legend - 10, bar, 10);
     pen.fillStyle = theme.ink;
-    pen.font = font(1, theme.family, "bold");
-    pen.fillText(matrix.title, 6, 14);
+    for (const [part, y, lit] of [...title, ...caption]) {
+      pen.font = font(1, theme.family, lit);
+      pen.fillText(part, edge, y);
+    }
     pen.font = font(1, theme.family);
-    pen.fillText(`${this.unit.textContent}, ${formatNumber(matrix.low)} to ${formatNumber(matrix.high)} · ${this.caption.textContent}`, 6, 31);
+    pen.fillText(this.unit.textContent, edge + bar + 10, legend);
+    for (const { text, start } of ticks) pen.fillText(text, edge + start, legend + 15);
     picture.toBlob((blob) => {
       const link = element("a", "");
       link.href = URL.createObjectURL(blob);
       link.download = `encoder-explorer-${matrix.file}.png`;
       link.click();
-      URL.revokeObjectURL(link.href);
+      setTimeout(() => URL.revokeObjectURL(link.href), PATIENCE); // once it is read
     });
   }
 }
+
+const formatCount = (number) => number.toLocaleString("en-US");
 
 function ordinal(n) {
   const ending = n % 100 >= 10 && n % 100 <= 20 ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[n % 10] ?? "th");
