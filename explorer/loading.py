@@ -4,13 +4,21 @@ import copy
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float32
 
 from explorer.config import MINILM, EncoderConfig
 from explorer.errors import ConfigError
 from explorer.model import Encoder, build_encoder
+from explorer.model.norms import LayerNorm
 from explorer.text import Batch, PaddingSide, Tokenizer, WordPieceTokenizer, WordTokenizer, make_batch
+from explorer.trace import to_numpy
 from explorer.weights import LoadReport, draw_state, fill, load_minilm
 from explorer.weights.seeded import Initialisation
+
+Norm = Literal["embed", "norm1", "norm2", "final"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +46,37 @@ class Model:
             if device not in self._copies:
                 self._copies[device] = copy.deepcopy(self.encoder).to(device)
             return self._copies[device]
+
+    def norm_parameters(
+        self, name: Norm, layer: int | None = None
+    ) -> tuple[Float32[np.ndarray, " d_model"], Float32[np.ndarray, " d_model"], float]:
+        """gamma, beta and eps of one LayerNorm: `norm1` or `norm2` of a layer, `embed` or `final` without one.
+
+        Fresh ones are all 1 and all 0. Where the architecture has no bias, beta is 0. Read-only.
+
+        Raises:
+            KeyError: If this architecture has no such norm.
+            IndexError: If there is no such layer.
+        """
+        norm = self._norm(name, layer)
+        gamma = to_numpy(norm.weight)
+        beta = np.zeros_like(gamma) if norm.bias is None else to_numpy(norm.bias)
+        beta.flags.writeable = False
+        return gamma, beta, norm.eps
+
+    def _norm(self, name: Norm, layer: int | None) -> LayerNorm:
+        if (name in ("norm1", "norm2")) != (layer is not None):
+            raise KeyError(
+                f"norm1 and norm2 belong to a layer, embed and final do not; asked for {name} of layer {layer}"
+            )
+        if layer is not None:
+            if not 0 <= layer < self.config.n_layers:
+                raise IndexError(f"layer {layer} does not exist; there are layers 0 to {self.config.n_layers - 1}")
+            return getattr(self.encoder.layers[layer], name)
+        norm = {"embed": self.encoder.embed.norm, "final": self.encoder.final_norm}.get(name)
+        if norm is None:
+            raise KeyError(f"this architecture has no norm {name!r}")
+        return norm
 
     def first_layers(self, n_layers: int) -> "Model":
         """The same model, run only through its first n layers. It shares all parameters.

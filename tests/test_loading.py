@@ -102,3 +102,37 @@ def test_a_built_model_reads_its_own_words(init):
     assert batch.token_ids.shape == (1, 8)
     assert batch.n_cut == (3,)
     assert np.isfinite(explorer.run(model, batch).output).all()
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_the_parameters_of_each_norm(placement):
+    model = rough(tiny(norm_placement=placement, embedding_norm=True, final_norm=True, norm_eps=1e-3))
+    modules = {
+        ("embed", None): model.encoder.embed.norm,
+        ("norm1", 0): model.encoder.layers[0].norm1,
+        ("norm2", 1): model.encoder.layers[1].norm2,
+        ("final", None): model.encoder.final_norm,
+    }
+    for (name, layer), module in modules.items():
+        gamma, beta, eps = model.norm_parameters(name, layer)
+        assert np.array_equal(gamma, module.weight.numpy())
+        assert np.array_equal(beta, module.bias.numpy())
+        assert eps == 1e-3
+        assert not gamma.flags.writeable
+        assert not beta.flags.writeable
+
+
+def test_the_beta_of_an_encoder_without_bias_is_0():
+    gamma, beta, _ = build(tiny(bias=False)).norm_parameters("norm1", 0)
+    assert (gamma.tolist(), beta.tolist()) == ([1.0] * 8, [0.0] * 8)
+    assert not beta.flags.writeable
+
+
+def test_a_norm_that_is_not_there_is_refused():
+    model = build(tiny())
+    for name, layer in [("embed", None), ("final", None), ("norm1", None), ("final", 0)]:
+        with pytest.raises(KeyError, match=name):
+            model.norm_parameters(name, layer)
+    for layer in (-1, 2):
+        with pytest.raises(IndexError, match="there are layers 0 to 1"):
+            model.norm_parameters("norm2", layer)

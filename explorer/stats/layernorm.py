@@ -1,7 +1,7 @@
 """What LayerNorm measures: mean and standard deviation of one token's features."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 
 
 def token_moments(
@@ -13,3 +13,20 @@ def token_moments(
     """
     wide = x.astype(np.float64)
     return wide.mean(axis=-1), wide.std(axis=-1, ddof=0)
+
+
+def layer_norm(
+    x: Float[np.ndarray, "*axes d_model"],
+    gamma: Float[np.ndarray, " d_model"],
+    beta: Float[np.ndarray, " d_model"],
+    eps: float,
+) -> Float64[np.ndarray, "*axes d_model"]:
+    """(x - mean) / sqrt(var + eps) * gamma + beta, written out in float64: what the model's own is checked against.
+
+    A constant token becomes beta. 1 2 3 4 with gamma 1, beta 0 and eps 0 starts with -1.5 / sqrt(1.25) = -1.342.
+
+    Source: Ba et al. 2016, "Layer Normalization", section 3.
+    """
+    centred = x - x.mean(axis=-1, keepdims=True, dtype=np.float64)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + eps) * gamma + beta
