@@ -19,6 +19,7 @@ from explorer.errors import (
     WeightsError,
 )
 from explorer.loading import Model, build, load
+from explorer.proof import Claim, proof
 from explorer.run import Run, estimate_bytes, run
 from explorer.tape import SILENT, SITES, HeadsOff, Recorder, Tape
 from explorer.text import Batch, sentences_of
@@ -33,6 +34,7 @@ __all__ = [
     "SILENT",
     "SITES",
     "Batch",
+    "Claim",
     "ConfigError",
     "EncoderConfig",
     "ExplorerError",
@@ -52,6 +54,7 @@ __all__ = [
     "estimate_bytes",
     "load",
     "output_change",
+    "proof",
     "run",
     "sentences_of",
 ]
