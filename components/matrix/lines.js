@@ -46,7 +46,7 @@ function drawLines(context, theme, matrix, geometry, scale, { cross, marked }) {
   context.strokeStyle = theme.ramp[3];
   context.lineCap = "round";
   for (const { row, col, place } of lines) {
-    context.globalAlpha = 0.12 + 0.78 * place;
+    context.globalAlpha = focus ? 0.35 + 0.55 * place : 0.12 + 0.78 * place; // few lines need not be faint
     context.lineWidth = 0.4 + 4.6 * place;
     context.beginPath();
     context.moveTo(x[0], at(0, row));

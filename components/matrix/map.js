@@ -17,7 +17,7 @@ function placeOf(value, { low, high }, scale) {
 }
 
 function ticksOf({ low, high }, scale) {
-  if (low < 0) return [low, low / 2, 0, high / 2, high];
+  if (low < 0) return [low, 0, high];
   return {
     linear: [0, 0.25, 0.5, 0.75, 1],
     sqrt: [0, 0.01, 0.1, 0.25, 0.5, 1],

@@ -232,7 +232,8 @@ class MatrixCanvas {
       const real = (padding) => padding.filter((padded) => !padded).length;
       const [drawn, all] = [geometry.lines.length, real(matrix.rowPadding) * real(matrix.colPadding)];
       const steps = geometry.pitch.map((pitch) => namingStep(pitch));
-      parts.push(drawn < all ? `the strongest ${formatCount(drawn)} of ${count(all, "line")}` : "lines as strong as weights");
+      if (drawn < all) parts.push(`the strongest ${formatCount(drawn)} of ${count(all, "line")}`);
+      else parts.push("lines as strong as weights");
       parts.push("point at a token for all its own");
       parts.push(...naming(...steps, "token at the left", "token at the right"));
     } else {
