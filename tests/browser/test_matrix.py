@@ -61,11 +61,11 @@ class Matrix:
 
     def __init__(self, reader: Reader, key: str = "head") -> None:
         self.reader, self.page, self.key = reader, reader.page, key
-        self.canvas = self.page.locator(f".st-key-{key} canvas")
+        self.canvas = self.page.locator(f".st-key-{key} canvas[data-painted]")
 
     def ask(self, body: str, argument: Any = None) -> Any:
         """What a function of the canvas and an argument returns in the page."""
-        self.canvas.wait_for()
+        self.canvas.wait_for()  # the page is settled once one of its canvases is there
         return self.page.evaluate(f"([key, argument]) => (({body}))(({MATRIX})(key), argument)", [self.key, argument])
 
     # What is drawn
@@ -76,6 +76,7 @@ class Matrix:
 
     @property
     def values(self) -> np.ndarray:
+        self.canvas.wait_for()
         return np.array(self.reader.matrix(self.key)["z"])
 
     @property
