@@ -6,7 +6,7 @@ from jaxtyping import Float
 
 from explorer.errors import ConfigError
 from explorer.run import Run
-from explorer.stats.residual import l2_norm
+from explorer.stats.residual import cosine, l2_norm
 from explorer.tables import part, per_token
 
 
@@ -72,14 +72,6 @@ def stream_change(before: Run, after: Run, *, sentence: int | None = None) -> pd
         change = np.divide(l2_norm(other - one), length, out=np.full_like(length, np.nan), where=length > 0)
         frames.append(per_token(before.batch, rows, {"change": change}, layer=layer))
     return pd.concat(frames, ignore_index=True)
-
-
-def cosine(x: Float[np.ndarray, "*axes d_model"], y: Float[np.ndarray, "*axes d_model"]) -> Float[np.ndarray, "*axes"]:
-    """Cosine of the angle between vectors, in float64. Exactly 1 where they are equal, NaN where one is zero."""
-    norms = l2_norm(x) * l2_norm(y)
-    dot = (x.astype(np.float64) * y).sum(axis=-1)
-    angle = np.divide(dot, norms, out=np.full_like(norms, np.nan), where=norms > 0)
-    return np.where((x == y).all(axis=-1) & (norms > 0), 1.0, angle.clip(-1, 1))
 
 
 def total_variation(p: Float[np.ndarray, "*axes key"], q: Float[np.ndarray, "*axes key"]) -> Float[np.ndarray, "*axes"]:

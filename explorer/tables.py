@@ -1,6 +1,8 @@
 """The statistics of one run as tidy tables: one observation a row, padding left out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from explorer.model.positions import position_ids
 from explorer.stats.attention import attention_entropy
 from explorer.stats.heads import head_scores
 from explorer.stats.layernorm import token_moments
-from explorer.stats.residual import l2_norm
+from explorer.stats.residual import cosine, l2_norm, mean_cosine
 from explorer.text import Batch
 from explorer.trace import Trace
 
@@ -121,22 +123,69 @@ class Tables:
         Checkpoints are `pre` of layer 0, then `mid` and `post` of each layer, then `final` where there is a final
         norm. What enters a later layer is the `post` of the layer before.
         """
+        rows = part(sentence, len(self.batch.sentences))
+        frames = [
+            self._per_token(rows, {"norm": l2_norm(values[rows])}, point=point, layer=layer)
+            for point, layer, values in self._checkpoints()
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    def successive(self, *, sentence: int | None = None) -> pd.DataFrame:
+        """One row a checkpoint but the first and real token: cosine between its vector there and the one before.
+
+        1 where its length alone has changed, 0 where it has turned by a right angle. Checkpoints as in `stream`.
+        """
+        rows = part(sentence, len(self.batch.sentences))
+        frames = [
+            self._per_token(rows, {"cosine": cosine(after[rows], before[rows])}, point=point, layer=layer)
+            for (_, _, before), (point, layer, after) in pairwise(self._checkpoints())
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    def similarity(self, *, sentence: int | None = None) -> pd.DataFrame:
+        """One row a checkpoint and sentence: mean cosine between its `n_tokens` real tokens, NaN where there is one.
+
+        Checkpoints as in `stream`.
+        """
+        rows = part(sentence, len(self.batch.sentences))
+        padding = self.batch.key_padding_mask.numpy()[rows]
+        frames = []
+        for point, layer, values in self._checkpoints():
+            columns = {"point": point, "n_tokens": (~padding).sum(axis=1), "cosine": mean_cosine(values[rows], padding)}
+            frames.append(pd.DataFrame({"sentence": np.arange(len(padding)) + rows.start, "layer": layer, **columns}))
+        return pd.concat([frame.astype({"layer": "Int64"}) for frame in frames], ignore_index=True)
+
+    def additions(self, *, sentence: int | None = None) -> pd.DataFrame:
+        """One row a layer and real token: L2 norm of what attention and feed-forward add, and cosine with the stream.
+
+        A cosine below 0 takes from what is there already; 0 adds something new.
+        """
         rows, trace = part(sentence, len(self.batch.sentences)), self.trace
-
-        def norms(values: np.ndarray, *, point: str, layer: int | None = None) -> pd.DataFrame:
-            return self._per_token(rows, {"norm": l2_norm(values[rows])}, point=point, layer=layer)
-
-        frames = [norms(trace.resid("pre", 0), point="pre", layer=0)]
+        frames = []
         for layer in range(trace.config.n_layers):
-            frames.append(norms(trace.resid("mid", layer), point="mid", layer=layer))
-            frames.append(norms(trace.resid("post", layer), point="post", layer=layer))
-        if trace.config.final_norm:
-            frames.append(norms(trace.final_norm("out"), point="final"))
+            measured = {}
+            for name, added, stream in (
+                ("attn", trace.attn_out(layer)[rows], trace.resid("pre", layer)[rows]),
+                ("ff", trace.ff_out(layer)[rows], trace.resid("mid", layer)[rows]),
+            ):
+                measured[f"{name}_out"] = l2_norm(added)
+                measured[f"{name}_cosine"] = cosine(added, stream)
+            frames.append(self._per_token(rows, measured, layer=layer))
         return pd.concat(frames, ignore_index=True)
 
     def shapes(self) -> pd.DataFrame:
         """Every site with its shape, bytes, parameters and FLOPs: see `Trace.shapes`."""
         return self.trace.shapes()
+
+    def _checkpoints(self) -> Iterator[tuple[str, int | None, np.ndarray]]:
+        """Point, layer and stream `[batch, pos, d_model]`, from the embeddings to the end."""
+        trace = self.trace
+        yield "pre", 0, trace.resid("pre", 0)
+        for layer in range(trace.config.n_layers):
+            yield "mid", layer, trace.resid("mid", layer)
+            yield "post", layer, trace.resid("post", layer)
+        if trace.config.final_norm:
+            yield "final", None, trace.final_norm("out")
 
     def _per_token(
         self, rows: slice, measured: dict[str, np.ndarray], *, layer: int | None = None, **labels: str

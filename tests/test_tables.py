@@ -54,7 +54,7 @@ def test_positions_count_real_tokens_wherever_padding_stands(run):
 
 @pytest.mark.parametrize("sentence", [0, 1])
 def test_one_sentence_is_a_part_of_the_whole_table(run, sentence):
-    for name in ("attention", "layernorm", "residual", "stream"):
+    for name in ("attention", "layernorm", "residual", "stream", "successive", "similarity", "additions"):
         whole = getattr(run.tables, name)()
         part = getattr(run.tables, name)(sentence=sentence)
         assert part.equals(whole[whole["sentence"] == sentence].reset_index(drop=True)), name
@@ -149,3 +149,61 @@ def test_the_stream_table_walks_from_the_embeddings_to_the_end(run):
 
 def test_shapes_are_those_of_the_trace(run):
     assert run.tables.shapes().equals(run.trace.shapes())
+
+
+CHECKPOINTS = [("pre", 0), ("mid", 0), ("post", 0), ("mid", 1), ("post", 1), ("final", None)]
+
+
+def checkpoints(run):
+    """The stream from the embeddings to the end, `[checkpoint, batch, pos, d_model]`, in float64."""
+    final = [run.trace.final_norm("out")] if run.config.final_norm else []
+    return np.stack([*(run.trace.resid(point, layer) for point, layer in CHECKPOINTS[:-1]), *final]).astype(float)
+
+
+def cosine(x, y):
+    return (x * y).sum(axis=-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
+
+
+def test_successive_cosines_are_between_a_checkpoint_and_the_one_before(run):
+    table, stream = run.tables.successive(), checkpoints(run)
+    n_real = sum(LENGTHS.values())
+    assert len(table) == n_real * (len(stream) - 1)
+    for index, (point, layer) in enumerate(CHECKPOINTS[1 : len(stream)]):
+        rows = table.iloc[n_real * index : n_real * (index + 1)]
+        assert set(rows["point"]) == {point}
+        assert rows["layer"].isna().all() if layer is None else (rows["layer"] == layer).all()
+        expected = cosine(stream[index + 1], stream[index])
+        assert_allclose(rows["cosine"], expected[rows["sentence"], rows["pos"]], atol=1e-12)
+
+
+def test_similarity_is_the_mean_over_pairs_of_real_tokens(run):
+    table, stream = run.tables.similarity(), checkpoints(run)
+    assert len(table) == 2 * len(stream)
+    for number, row in enumerate(table.itertuples()):
+        point, layer = CHECKPOINTS[number // 2]
+        assert (row.point, row.sentence, row.n_tokens) == (point, number % 2, LENGTHS[number % 2])
+        assert (row.layer is explorer.tables.pd.NA) if layer is None else (row.layer == layer)
+        tokens = stream[number // 2, row.sentence, ~run.batch.key_padding_mask[row.sentence].numpy()]
+        cosines = cosine(tokens[:, None], tokens[None, :])
+        expected = cosines[~np.eye(len(tokens), dtype=bool)].mean()
+        assert row.cosine == pytest.approx(expected, abs=1e-12)
+
+
+def test_additions_have_the_length_and_the_direction_of_what_is_added(run):
+    table = run.tables.additions()
+    assert len(table) == 2 * sum(LENGTHS.values())
+    for layer in range(2):
+        rows = table[table["layer"] == layer]
+        at = (rows["sentence"], rows["pos"])
+        for name, added, before in (("attn", run.trace.attn_out, "pre"), ("ff", run.trace.ff_out, "mid")):
+            vectors, stream = added(layer).astype(float), run.trace.resid(before, layer).astype(float)
+            assert_allclose(rows[f"{name}_out"], np.linalg.norm(vectors, axis=-1)[at])
+            assert_allclose(rows[f"{name}_cosine"], cosine(vectors, stream)[at], atol=1e-12)
+
+
+def test_the_shortest_text_has_one_pair_of_tokens():
+    """`[CLS]` and `[SEP]`."""
+    model = rough(tiny())
+    run = explorer.run(model, model.batch([""]))
+    assert run.tables.similarity()["n_tokens"].tolist() == [2] * 5
+    assert run.tables.similarity()["cosine"].between(-1, 1).all()

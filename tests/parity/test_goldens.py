@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import explorer
+from explorer.stats.residual import cosine_matrix, sentence_vectors
 
 CASES = ["animal_tired", "batch_pad", "one_word", "emoji", "html", "empty", "repeat"]
 SHA256 = {
@@ -127,6 +128,15 @@ def test_sentence_embedding(case):
     run, expected, _, real = case
     mean = (run.output * real[..., None]).sum(axis=1) / real.sum(axis=1, keepdims=True)
     assert_allclose(mean / np.linalg.norm(mean, axis=-1, keepdims=True), expected["emb_mean"], rtol=0, atol=1e-5)
+
+
+def test_sentence_vectors(case):
+    run, expected, _, real = case
+    vectors = sentence_vectors(run.output, ~real)
+    assert_allclose(vectors.mean_unit, expected["emb_mean"], rtol=0, atol=1e-5)
+    assert_allclose(vectors.cls, run.output[:, 0])
+    wanted = expected["emb_mean"].astype(np.float64) @ expected["emb_mean"].T
+    assert_allclose(cosine_matrix(vectors.mean), wanted, rtol=0, atol=1e-5)
 
 
 def test_layer_0_head_2_attends_to_the_previous_token(runs):
