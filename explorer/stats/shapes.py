@@ -1,11 +1,13 @@
-"""Parameters and floating-point operations, site by site."""
+"""Shapes, parameters and floating-point operations: site by site, step by step, and how they grow."""
 
-from collections.abc import Mapping
-from typing import Final
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
 
 import pandas as pd
 
-from explorer.config import EncoderConfig
+from explorer.config import EncoderConfig, nearest_divisor
 from explorer.tape import SITES
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -68,3 +70,186 @@ def cost_by_part(shapes: pd.DataFrame) -> pd.DataFrame:
     part = shapes["site"].str.replace(r"^layers\.\d+\.", "", regex=True).map(part_of)
     costs = shapes.groupby(part)[["parameters", "flops"]].sum()
     return costs.reindex(list(PARTS)).rename_axis("part").reset_index()
+
+
+Step = tuple[str, str, str | None]
+"""What is done, the axes of what it gives, and the site that records it where there is one (without its layer)."""
+
+STREAM: Final = "batch pos d_model"
+SQUARE: Final = "batch head query key"
+
+SCORES: Final[Step] = ("scores q · k / √d_head", SQUARE, "attn.scores")
+ATTENTION: Final[tuple[Step, ...]] = (
+    ("project to q, k and v", "batch pos 3·d_model", None),
+    ("split q into heads", "batch head query d_head", "attn.q"),
+    ("split k into heads", "batch head key d_head", "attn.k"),
+    ("split v into heads", "batch head key d_head", "attn.v"),
+    SCORES,
+    ("mask, one row a sentence", "batch 1 1 key", None),
+    ("mask broadcast onto the scores", SQUARE, "attn.scores"),
+    ("softmax over keys", SQUARE, "attn.pattern"),
+    ("weighted sum of v", "batch head query d_head", "attn.z"),
+    ("concatenate heads", STREAM, None),
+    ("project through out_proj", STREAM, "attn_out"),
+)
+FEED_FORWARD: Final[tuple[Step, ...]] = (
+    ("widen to d_ff", "batch pos d_ff", None),
+    ("activation", "batch pos d_ff", "ff.hidden"),
+    ("narrow to d_model", STREAM, "ff_out"),
+)
+LAYER_STEPS: Final[dict[str, tuple[Step, ...]]] = {
+    "post": (
+        *ATTENTION,
+        ("add to the stream, attention", STREAM, "norm1.in"),
+        ("LayerNorm 1", STREAM, "norm1.out"),
+        *FEED_FORWARD,
+        ("add to the stream, feed-forward", STREAM, "norm2.in"),
+        ("LayerNorm 2", STREAM, "norm2.out"),
+    ),
+    "pre": (
+        ("LayerNorm 1", STREAM, "norm1.out"),
+        *ATTENTION,
+        ("add to the stream, attention", STREAM, "resid_mid"),
+        ("LayerNorm 2", STREAM, "norm2.out"),
+        *FEED_FORWARD,
+        ("add to the stream, feed-forward", STREAM, "resid_post"),
+    ),
+}
+"""The steps of one layer of each placement, in order."""
+
+PAID_AT: Final[dict[str, tuple[str, ...]]] = {
+    "project to q, k and v": ("attn.q", "attn.k", "attn.v"),
+    "scores q · k / √d_head": ("attn.scores",),
+    "weighted sum of v": ("attn.z",),
+    "project through out_proj": ("attn_out",),
+    "LayerNorm 1": ("norm1.out",),
+    "LayerNorm 2": ("norm2.out",),
+    "widen to d_ff": ("ff.hidden",),
+    "narrow to d_model": ("ff_out",),
+    "token vectors": ("embed.tokens",),
+    "position vectors": ("embed.positions",),
+    "segment vectors": ("embed.segments",),
+    "LayerNorm of the embeddings": ("embed.norm.out",),
+    "final LayerNorm": ("final_norm.out",),
+}
+"""Which steps have parameters or matrix products: those of these sites. The others only move, add or look up."""
+
+N_BYTES: Final = {"token ids": 8, "mask, one row a sentence": 1}
+"""Bytes of one number: an int64, a bool. All others are float32."""
+
+
+def steps(config: EncoderConfig, *, batch: int, pos: int, masked: bool = True) -> pd.DataFrame:
+    """Every step from token ids to the output, also those that no site records: splitting, broadcasting, adding.
+
+    Columns: step, layer (<NA> outside the stack), site (missing where nothing is recorded), axes, shape, bytes of what
+    the step gives, parameters, flops (a multiply-add counts 2), and the share of each in all. `masked` is whether
+    there is padding that the mask hides: an encoder skips the mask where there is none. Splitting, concatenating and
+    broadcasting copy nothing or little, so the bytes are those of the shape, not of new memory.
+
+    The parameters add up to those of the encoder, the FLOPs to what `torch.utils.flop_counter` counts.
+    """
+    costs = parameters_and_flops(config, batch=batch, pos=pos)
+    sizes = {
+        **{"batch": batch, "head": config.n_heads, "1": 1, "d_head": config.d_head},
+        **dict.fromkeys(("pos", "query", "key"), pos),
+        **{"d_model": config.d_model, "3·d_model": 3 * config.d_model, "d_ff": config.d_ff},
+    }
+    rows = []
+    for layer, (step, axes, site) in _walk(config, masked):
+        shape = tuple(sizes[axis] for axis in axes.split())
+        paid = [costs[name] for name in PAID_AT.get(step, ())]
+        rows.append(
+            {
+                "step": step,
+                "layer": layer,
+                "site": site if layer is None or site is None else f"layers.{layer}.{site}",
+                "axes": axes,
+                "shape": shape,
+                "bytes": math.prod(shape) * N_BYTES.get(step, 4),
+                "parameters": sum(parameters for parameters, _ in paid),
+                "flops": sum(flops for _, flops in paid),
+            }
+        )
+    table = pd.DataFrame(rows).astype({"layer": "Int64"})
+    for name in ("parameters", "flops"):
+        table[f"{name}_share"] = table[name] / table[name].sum()
+    return table
+
+
+def _walk(config: EncoderConfig, masked: bool) -> Iterator[tuple[int | None, Step]]:
+    """The steps with their layer, in the order of the forward pass. A last step gives the output."""
+    before: list[tuple[bool, Step]] = [
+        (True, ("token ids", "batch pos", None)),
+        (True, ("token vectors", STREAM, None if config.scale_embeddings else "embed.tokens")),
+        (config.scale_embeddings, ("times √d_model", STREAM, "embed.tokens")),
+        (config.positions != "none", ("position vectors", STREAM, "embed.positions")),
+        (config.n_segments > 0, ("segment vectors", STREAM, "embed.segments")),
+        (True, ("sum of the embeddings", STREAM, "embed.sum")),
+        (config.embedding_norm, ("LayerNorm of the embeddings", STREAM, "embed.norm.out")),
+    ]
+    yield from ((None, step) for there, step in before if there)
+    for layer in range(config.n_layers):
+        for step in LAYER_STEPS[config.norm_placement]:
+            if masked and step == SCORES:
+                step = (*step[:2], None)  # what is recorded has the mask on it
+            if masked or not step[0].startswith("mask"):
+                yield layer, step
+    if config.final_norm:
+        yield None, ("final LayerNorm", STREAM, "final_norm.out")
+
+
+Size = Literal["length", "width", "depth"]
+
+
+def growth(config: EncoderConfig, over: Size, values: Sequence[int], *, batch: int, pos: int) -> pd.DataFrame:
+    """What an encoder costs as one size grows and all else is held: one row a value.
+
+    Over `length` pos is the value; over `depth` n_layers; over `width` d_model, where d_ff keeps its ratio to d_model
+    and n_heads its number, or the nearest that divides d_model. Columns: value; parameters of all, of attention
+    (4 D^2 a layer, and biases), of feed-forward (2 D D_ff, and biases); flops of the projections, of scores and
+    weighted sum, of attention (both), of feed-forward; bytes of all attention weights. Twice the length is four times
+    the bytes; twice the width is four times the weights of a layer.
+
+    Raises:
+        ConfigError: If a value makes an encoder that cannot be built.
+    """
+    rows = []
+    for value in values:
+        grown = _grown(config, over, value)
+        n_pos = value if over == "length" else pos
+        costs = parameters_and_flops(grown, batch=batch, pos=n_pos)
+        of = {part: [costs[site] for site in sites if site in costs] for part, sites in PARTS.items()}
+        parameters, flops = ({part: grown.n_layers * sum(cost[i] for cost in of[part]) for part in of} for i in (0, 1))
+        rows.append(
+            {
+                "value": value,
+                "parameters": count_parameters(grown),
+                "attention_parameters": parameters["attention projections"],
+                "feed_forward_parameters": parameters["feed-forward"],
+                "projection_flops": flops["attention projections"],
+                "score_flops": flops["scores and weighted sum"],
+                "attention_flops": flops["attention projections"] + flops["scores and weighted sum"],
+                "feed_forward_flops": flops["feed-forward"],
+                "attention_bytes": 4 * grown.n_layers * batch * grown.n_heads * n_pos**2,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _grown(config: EncoderConfig, over: Size, value: int) -> EncoderConfig:
+    if over == "depth":
+        return replace(config, n_layers=value)
+    if over == "width":
+        d_ff = max(1, round(value * config.d_ff / config.d_model))
+        return replace(config, d_model=value, d_ff=d_ff, n_heads=nearest_divisor(value, config.n_heads))
+    return config
+
+
+def crossover_length(config: EncoderConfig) -> int:
+    """The number of tokens from which attention, projections included, costs more FLOPs than feed-forward.
+
+    A layer of T tokens costs 8 T D^2 + 4 T^2 D in attention and 4 T D D_ff in feed-forward, so attention is above
+    from T = D_ff - 2 D + 1 on: 769 for MiniLM, with D 384 and D_ff 1536. From the first token where D_ff is at most
+    2 D. Scores and weighted sum alone (4 T^2 D) pass feed-forward from D_ff + 1 tokens on.
+    """
+    return max(1, config.d_ff - 2 * config.d_model + 1)

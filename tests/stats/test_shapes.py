@@ -5,9 +5,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import explorer
-from explorer import MINILM, PAPER_BASE, build
+from explorer import BERT_BASE, MINILM, PAPER_BASE, ConfigError, build
 from explorer.model import build_encoder
 from explorer.stats import cost_by_part, count_parameters, parameters_and_flops
+from explorer.stats.shapes import crossover_length, growth, steps
 from tests.helpers import tiny
 from tests.inputs import ARCHITECTURES
 
@@ -81,3 +82,142 @@ def test_parts_add_up_to_the_table(name):
     parts = cost_by_part(table)
     assert parts["parameters"].sum() == table["parameters"].sum()
     assert parts["flops"].sum() == table["flops"].sum()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("pad_to", [None, 9])
+def test_steps_add_up_to_what_the_encoder_has_and_does(name, pad_to):
+    """Padded or not: the mask costs no matrix product."""
+    model = build(ARCHITECTURES[name])
+    batch = model.batch(["one two three"], pad_to=pad_to)
+    table = steps(model.config, batch=1, pos=pad_to or 5, masked=pad_to is not None)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.encoder(batch.token_ids, batch.key_padding_mask)
+    assert table["parameters"].sum() == sum(parameter.numel() for parameter in model.encoder.parameters())
+    assert table["flops"].sum() == counter.get_total_flops() > 0
+    assert table["parameters_share"].sum() == pytest.approx(1)
+    assert table["flops_share"].sum() == pytest.approx(1)
+
+
+def test_steps_of_the_trained_encoder(minilm):
+    batch = minilm.batch(["The animal didn't cross the street.", "Hello"])
+    n_sentences, pos = batch.token_ids.shape
+    table = steps(MINILM, batch=n_sentences, pos=pos)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        minilm.encoder(batch.token_ids, batch.key_padding_mask)
+    assert table["parameters"].sum() == minilm.report.n_parameters
+    assert table["flops"].sum() == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("pad_to", [None, 9])
+def test_steps_have_the_shapes_of_what_is_recorded(name, pad_to):
+    """Batch 2, and H == length == batch among the architectures: an axis cannot stand for another everywhere."""
+    model = build(ARCHITECTURES[name])
+    run = explorer.run(model, model.batch(["one two three", "a b c"], pad_to=pad_to))
+    table = steps(model.config, batch=2, pos=pad_to or 5, masked=pad_to is not None)
+    recorded = run.trace.shapes().set_index("site")
+    found = table[table["site"].notna()]
+    assert not found["site"].duplicated().any()
+    for row in found.itertuples():
+        assert (row.shape, row.axes) == (recorded.loc[row.site, "shape"], recorded.loc[row.site, "axes"])
+        assert row.bytes == recorded.loc[row.site, "bytes"]
+    assert all(len(axes.split()) == len(shape) for axes, shape in zip(table["axes"], table["shape"], strict=True))
+    assert table.iloc[-1]["shape"] == run.output.shape
+
+
+def test_the_mask_is_a_step_of_its_own():
+    """2 sentences of 5 tokens, 2 heads: [2, 5] as [2, 1, 1, 5], onto [2, 2, 5, 5]."""
+    table = steps(tiny(n_layers=1), batch=2, pos=5).set_index("step")
+    mask, onto = table.loc["mask, one row a sentence"], table.loc["mask broadcast onto the scores"]
+    assert (mask["axes"], mask["shape"], mask["bytes"]) == ("batch 1 1 key", (2, 1, 1, 5), 10)
+    assert (onto["axes"], onto["shape"], onto["bytes"]) == ("batch head query key", (2, 2, 5, 5), 400)
+    assert onto["site"] == "layers.0.attn.scores"
+    plain = steps(tiny(n_layers=1), batch=2, pos=5, masked=False).set_index("step")
+    assert not plain.index.str.startswith("mask").any()
+    assert plain.loc["scores q · k / √d_head", "site"] == "layers.0.attn.scores"
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_steps_are_in_the_order_of_the_placement(placement):
+    table = steps(tiny(n_layers=2, norm_placement=placement), batch=1, pos=3)
+    assert table["step"].iloc[0] == "token ids"
+    one = table[table["layer"] == 1]["step"].tolist()
+    order = [step for step in one if step.startswith(("LayerNorm", "project to", "add", "widen"))]
+    attention, feed_forward = "add to the stream, attention", "add to the stream, feed-forward"
+    assert (
+        order
+        == {
+            "post": ["project to q, k and v", attention, "LayerNorm 1", "widen to d_ff", feed_forward, "LayerNorm 2"],
+            "pre": ["LayerNorm 1", "project to q, k and v", attention, "LayerNorm 2", "widen to d_ff", feed_forward],
+        }[placement]
+    )
+    assert (table["step"].iloc[-1] == "final LayerNorm") == (placement == "pre")
+    assert table["layer"].dropna().tolist() == [0] * len(one) + [1] * len(one)
+
+
+def test_one_layer_of_600_parameters_in_steps():
+    table = steps(tiny(n_layers=1), batch=1, pos=4)
+    assert table["parameters"].sum() == 600
+    by_step = table.set_index("step")["parameters"]
+    assert by_step["project to q, k and v"] + by_step["project through out_proj"] == 4 * 8**2 + 4 * 8
+    assert by_step["widen to d_ff"] + by_step["narrow to d_model"] == 2 * 8 * 16 + 16 + 8
+
+
+@pytest.mark.parametrize(("over", "values"), [("length", [1, 5, 7]), ("width", [4, 8, 16]), ("depth", [1, 2, 5])])
+def test_growth_is_what_each_encoder_would_cost(over, values):
+    config = tiny(d_model=8, d_ff=16, norm_placement="pre")
+    table = growth(config, over, values, batch=2, pos=5)
+    assert table["value"].tolist() == values
+    for row in table.itertuples():
+        sizes = {"width": {"d_model": row.value, "d_ff": 2 * row.value}, "depth": {"n_layers": row.value}}.get(over, {})
+        model = build(tiny(**({"d_model": 8, "d_ff": 16} | sizes), norm_placement="pre"))
+        pos = row.value if over == "length" else 5
+        assert row.parameters == sum(parameter.numel() for parameter in model.encoder.parameters())
+        layers = model.encoder.layers
+        for name, part in (("attention", "attn"), ("feed_forward", "ff")):
+            numbers = [parameter.numel() for layer in layers for parameter in getattr(layer, part).parameters()]
+            assert getattr(row, f"{name}_parameters") == sum(numbers)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model.encoder(torch.ones(2, pos, dtype=torch.long))
+        assert row.attention_flops + row.feed_forward_flops == counter.get_total_flops()
+        assert row.attention_flops == row.projection_flops + row.score_flops
+        assert row.attention_bytes == 4 * len(layers) * 2 * 2 * pos**2
+
+
+def test_growth_by_hand():
+    """D 8, FF 16, without biases: attention 4 D^2 = 256, feed-forward 2 D D_ff = 256."""
+    row = growth(tiny(n_layers=1, bias=False), "depth", [1], batch=1, pos=3).iloc[0]
+    assert (row["attention_parameters"], row["feed_forward_parameters"]) == (4 * 8**2, 2 * 8 * 16)
+    assert row["projection_flops"] == 2 * 3 * 4 * 8**2
+    assert row["score_flops"] == 4 * 3**2 * 8
+    assert row["feed_forward_flops"] == 4 * 3 * 8 * 16
+    twice = growth(MINILM, "length", [64, 128], batch=1, pos=1)["attention_bytes"]
+    assert twice.tolist() == [6 * 12 * 64**2 * 4, 4 * 6 * 12 * 64**2 * 4]
+
+
+def test_a_width_that_the_heads_do_not_divide_takes_the_nearest_number():
+    """12 heads: 10 divides 100. What is wider than any encoder is refused."""
+    assert growth(MINILM, "width", [100], batch=1, pos=4)["attention_bytes"].tolist() == [4 * 6 * 10 * 16]
+    with pytest.raises(ConfigError, match="d_model"):
+        growth(MINILM, "width", [4_096], batch=1, pos=4)
+
+
+@pytest.mark.parametrize("config", [MINILM, PAPER_BASE, BERT_BASE, tiny(d_ff=64), tiny(d_ff=17), tiny(d_ff=16)])
+def test_attention_overtakes_feed_forward_at_the_crossover(config):
+    """By hand for MiniLM: 1536 - 2 x 384 = 768 tokens cost the same, 769 more."""
+    first = crossover_length(config)
+    table = growth(config, "length", [first - 1, first], batch=1, pos=1)
+    assert (table["attention_flops"] > table["feed_forward_flops"]).tolist() == [False, True]
+    assert crossover_length(MINILM) == 769
+
+
+def test_a_narrow_feed_forward_is_overtaken_from_the_first_token():
+    assert crossover_length(tiny(d_ff=4)) == 1
+    row = growth(tiny(d_ff=4), "length", [1], batch=1, pos=1).iloc[0]
+    assert row["attention_flops"] > row["feed_forward_flops"]
+
+
+def test_scores_alone_overtake_feed_forward_at_d_ff():
+    table = growth(MINILM, "length", [1_536, 1_537], batch=1, pos=1)
+    assert (table["score_flops"] > table["feed_forward_flops"]).tolist() == [False, True]
