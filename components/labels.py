@@ -6,6 +6,7 @@ direction-changing characters). One function for each.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 import pandas as pd
@@ -14,6 +15,7 @@ import regex
 EMPTY = "⟨empty⟩"
 ELLIPSIS = "…"
 MAX_GRAPHEMES = 14
+MAX_REMEMBERED = 32
 
 _STAND_INS = {" ": "␣", "\t": "⇥", "\n": "↵", "\r": "↵", "\r\n": "↵"}
 # Characters without a shape of their own: control, format, unassigned, private, surrogates, spaces other than
@@ -44,6 +46,12 @@ def visible(token: str) -> str:
     nothing to sit on gets a dotted circle. Joiners inside emoji and inside Arabic or Indic words, which
     shape what is drawn, stay as they are.
     """
+    return _visible_word(token) if len(token) <= MAX_REMEMBERED else "".join(_units(token))
+
+
+@lru_cache(maxsize=2**14)
+def _visible_word(token: str) -> str:
+    """Texts are of few words, and each is drawn in several places at every click."""
     return "".join(_units(token))
 
 

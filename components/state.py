@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from components.cache import BoundedCache
 from components.request import Request
 from explorer import Model, Run, TextError, WeightsError
 from explorer.device import choose
+from explorer.proof import Claim
+from explorer.proof import proof as prove
 from explorer.stats import count_parameters
 from explorer.text import Batch
 
@@ -28,6 +31,8 @@ MAX_RUN_BYTES: Final = 640 * 2**20
 MAX_MODEL_PARAMETERS: Final = 120_000_000
 MAX_SENTENCES: Final = 64
 PARALLEL_RUNS: Final = 2
+SWITCH: Final = 0.001
+"""Seconds after which a busy thread lets another run: so a picture is sent while the script still writes its table."""
 FIGURE_HEIGHTS: Final = (430, 520, 620, 720)
 
 _gate = threading.BoundedSemaphore(PARALLEL_RUNS)
@@ -36,14 +41,23 @@ _gate = threading.BoundedSemaphore(PARALLEL_RUNS)
 # What all sessions share ---------------------------------------------------------------------------------------------
 
 
+Reading = tuple[Batch, tuple[int, ...], tuple[str, ...]]
+"""The sentences as an encoder reads them, their lines, and what to tell the reader where something had to give."""
+
+TOKEN_BYTES: Final = 200
+"""About what one token takes in a batch: its id, name, place in the text and flags."""
+
+
 @dataclass(frozen=True)
 class Shared:
     """One for the whole server. Everything in it is read-only or locks itself."""
 
     models: BoundedCache[Model]
+    batches: BoundedCache[Reading]
     runs: BoundedCache[Run]
     payloads: BoundedCache[bytes]
     scores: BoundedCache[pd.DataFrame]
+    proofs: BoundedCache[list[Claim]]
 
 
 @st.cache_resource
@@ -51,11 +65,15 @@ def shared() -> Shared:
     """Bounded by number and by bytes, so that memory stays flat however many sentences are typed."""
     return Shared(
         models=BoundedCache(max_entries=8, max_bytes=2**30, size_of=lambda model: 4 * model.report.n_parameters),
+        batches=BoundedCache(
+            max_entries=256, max_bytes=32 * 2**20, size_of=lambda reading: TOKEN_BYTES * reading[0].token_ids.numel()
+        ),
         runs=BoundedCache(max_entries=32, max_bytes=2**30, size_of=lambda run: run.n_bytes),
-        payloads=BoundedCache(max_entries=64, max_bytes=64 * 2**20, size_of=len),
+        payloads=BoundedCache(max_entries=512, max_bytes=128 * 2**20, size_of=len),
         scores=BoundedCache(
             max_entries=64, max_bytes=16 * 2**20, size_of=lambda table: int(table.memory_usage().sum())
         ),
+        proofs=BoundedCache(max_entries=64, max_bytes=2**20, size_of=len),
     )
 
 
@@ -76,6 +94,7 @@ def warm() -> None:
     One thread a product keeps sessions from stalling each other.
     """
     torch.set_num_threads(1)
+    sys.setswitchinterval(SWITCH)
     _log_forward_passes()
     model = trained()
     if isinstance(model, Model):
@@ -124,12 +143,17 @@ def _build(request: Request) -> Model:
         return explorer.build(request.config, seed=request.seed, init=request.init)
 
 
-def batch_for(request: Request, model: Model) -> tuple[Batch, tuple[int, ...], list[str]]:
-    """The sentences as this encoder reads them, their lines, and what to tell the reader where something had to give.
+def batch_for(request: Request, model: Model) -> Reading:
+    """The sentences as this encoder reads them: kept from before, for every click asks for them.
 
     Raises:
         TextError: If there is nothing to run.
     """
+    key = (request.model_key, request.text, request.pad_to, request.pad_side)
+    return shared().batches.get(key, lambda: _read(request, model))
+
+
+def _read(request: Request, model: Model) -> Reading:
     found = explorer.sentences_of(request.text)
     lines, sentences = tuple(line for line, _ in found), [sentence for _, sentence in found]
     if len(sentences) > MAX_SENTENCES:
@@ -155,7 +179,7 @@ def batch_for(request: Request, model: Model) -> tuple[Batch, tuple[int, ...], l
         batch = model.batch(sentences, pad_to=request.pad_to, padding_side=request.pad_side)
     if any("[UNK]" in row for row in batch.tokens):
         notes.append("[UNK] stands for a word or sign that is not in this encoder's vocabulary, such as an emoji.")
-    return batch, lines, notes
+    return batch, lines, tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +240,16 @@ def head_scores(found: Answer, sentence: int) -> pd.DataFrame:
     """The scores of all heads in one sentence."""
     key = (found.key, sentence)
     return shared().scores.get(key, lambda: found.run.tables.heads(sentence=sentence)).copy(deep=False)
+
+
+def proof(found: Answer) -> list[Claim]:
+    """Whether this run is what its equations say. Made once a run, behind the gate: it may run torch's own encoder."""
+
+    def make() -> list[Claim]:
+        with _gate:
+            return prove(found.run, found.model)
+
+    return shared().proofs.get(found.key, make)
 
 
 # What one session keeps ----------------------------------------------------------------------------------------------

@@ -99,6 +99,18 @@ HEADINGS = {
     "largest_product": "Product",
     "smallest_dimension": "Takes most: dimension",
     "smallest_product": "Product there",
+    "dimension": "Dimension",
+    "before": "Before",
+    "share_of_variance": "Share of the variance",
+    "gamma": "Gamma",
+    "beta": "Beta",
+    "after": "After",
+    "number": "No.",
+    "result": "Result",
+    "claim": "Claim",
+    "difference": "Largest difference",
+    "tolerance": "Tolerance",
+    "why": "Why this tolerance",
     "norm_before": "Norm before",
     "norm_after": "Norm after",
     "change": "Norm of the change",
@@ -115,13 +127,15 @@ HEADINGS = {
 }
 
 
-def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]]) -> None:
+def numbers(
+    table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]], height: int = 250
+) -> None:
     """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for."""
     headings = HEADINGS | {score: SCORES[score].label for score in SCORES if score != "entropy"}
     shown = table.drop(columns=["sentence", "pos"], errors="ignore").rename(columns=headings)
     for column in shown.select_dtypes(["object", "string"]).columns:
         shown[column] = shown[column].map(visible)
-    st.dataframe(shown.style.format(_formatted), key=f"{name}_table", hide_index=True, height=250)
+    st.dataframe(_written(shown), key=f"{name}_table", hide_index=True, height=height)
     with st.container(horizontal=True):
         for label, make in downloads.items():
             file = label.removesuffix(" as CSV").lower().replace(" ", "-")
@@ -133,6 +147,25 @@ def numbers(table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[],
                 on_click="ignore",
                 key=f"{name}_{file}",
             )
+
+
+def _written(table: pd.DataFrame) -> Any:
+    """A table whose numbers are written as everywhere on the page, and sorted as numbers.
+
+    Only the texts of the cells are made. `Styler.format` makes HTML of every cell first: at 512 rows that took longer
+    than all else that a click needs. Streamlit asks for a real Styler and reads no more than this of it.
+    """
+    columns = [[_formatted(cell) for cell in table[name].tolist()] for name in table]
+
+    def texts(*_: Any) -> dict[str, Any]:
+        rows = enumerate(zip(*columns, strict=True))
+        body = [[{"id": f"row{r}_col{c}", "display_value": text} for c, text in enumerate(row)] for r, row in rows]
+        return {"body": body}
+
+    styler: Any = table.style
+    styler._compute = lambda: styler
+    styler._translate = texts
+    return styler
 
 
 def _formatted(cell: Any) -> str:
