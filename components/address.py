@@ -97,7 +97,7 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "pad_side": Parameter("right", _one_of("right", "left")),
     "mask": Parameter(True, _switch),
     "device": Parameter("auto", _one_of("auto", "cpu", "cuda", "mps")),
-    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes")),
+    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes", "proof")),
     "sentence": Parameter(0, _between(0, 9_999)),
     "sel": Parameter((3, 1), _pair),
     "token": Parameter(10, _between(0, 9_999)),
@@ -110,7 +110,8 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "off": Parameter((), _pairs),
     "scale": Parameter("linear", _one_of("linear", "sqrt", "log")),
     "table": Parameter("queries", _one_of("queries", "heads")),
-    "quantity": Parameter("std_in", _one_of("std_in", "mean_in", "std_out", "mean_out")),
+    "quantity": Parameter("std_in", _one_of("std_in", "var_in", "mean_in", "std_out", "mean_out")),
+    "norm_show": Parameter("tokens", _one_of("tokens", "token", "parameters")),
     "norm_at": Parameter("norm2", _one_of("embed", "norm1", "norm2", "final")),
 }
 """Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""

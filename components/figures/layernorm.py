@@ -1,47 +1,16 @@
-"""What LayerNorm does to each token: over all norms at once, and one norm entering and leaving."""
+"""What one LayerNorm does: to each token, to one token in all its features, and with which gamma and beta."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from components.figures.canvas import NARROW_WIDTH, as_mask, empty_figure, hatch, name_axis, runs, upright
-from components.figures.token_heatmap import token_heatmap
 from components.labels import plotly_escape
-from components.theme import Palette
+from components.theme import Palette, format_number
 
 _ROWS = {"entering": ("y", (0.54, 1.0)), "leaving": ("y2", (0.0, 0.46))}
-
-
-def norm_overview(
-    values: np.ndarray,
-    norm_names: Sequence[str],
-    tokens: Sequence[str],
-    *,
-    palette: Palette,
-    quantity: str,
-    token_padding: np.ndarray | None = None,
-    log: bool = False,
-    selected_norm: int | None = None,
-    title: str = "",
-    height: int = 430,
-) -> go.Figure:
-    """One statistic of every LayerNorm, `values [norm, token]`, in the order in which the norms run."""
-    return token_heatmap(
-        "norm_overview",
-        values,
-        norm_names,
-        tokens,
-        palette=palette,
-        quantity=quantity,
-        row_title="LayerNorm",
-        row_what="norm",
-        token_padding=token_padding,
-        log=log,
-        selected_row=selected_norm,
-        title=title,
-        height=height,
-    )
 
 
 def norm_detail(
@@ -113,3 +82,91 @@ def _reach(centre: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
     low, high = (float(ends.min()), float(ends.max())) if ends.size else (-1.0, 1.0)
     room = 0.08 * (high - low) or 1.0
     return low - room, high + room
+
+
+def token_strips(
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    palette: Palette,
+    named: Sequence[int] = (),
+    title: str = "",
+    height: int = 430,
+) -> go.Figure:
+    """Every feature of one token, `[d_model]`, entering a LayerNorm and leaving it, over one axis of dimensions.
+
+    Each strip has a line at its mean and a band of one population standard deviation around it. `named` dimensions are
+    written at their bars.
+
+    Raises:
+        ValueError: If the two are not of one length.
+    """
+    if np.ndim(before) != 1 or np.shape(before) != np.shape(after):
+        raise ValueError(f"before and after must be [d_model], not {np.shape(before)} and {np.shape(after)}")
+    figure = empty_figure("token_strips", palette, title=plotly_escape(title), height=height)
+    axes: dict[str, Any] = {
+        "xaxis": {"title": {"text": "dimension of d_model"}, "anchor": "y2", "showgrid": False, "hoverformat": "d"}
+    }
+    for colour, (row, (axis, domain)), values in zip(palette.series, _ROWS.items(), (before, after), strict=False):
+        values = np.asarray(values, dtype=np.float64)
+        mean, std = float(values.mean()), float(values.std())
+        figure.add_bar(
+            x=np.arange(len(values)),
+            y=values,
+            marker={"color": colour, "line": {"width": 0}},
+            yaxis=axis,
+            name=row,
+            hovertemplate=f"{row}, dimension <b>%{{x}}</b>: %{{y:.4~g}}<extra></extra>",
+        )
+        band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "layer": "below"}
+        figure.add_shape(band | {"y0": mean - std, "y1": mean + std, "fillcolor": palette.grid, "line": {"width": 0}})
+        figure.add_shape(
+            {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": mean, "y1": mean, "yref": axis}
+            | {"line": {"color": palette.muted, "width": 1, "dash": "dot"}}
+        )
+        for dimension in named:
+            up = values[dimension] >= mean
+            figure.add_annotation(
+                x=dimension,
+                y=values[dimension],
+                yref=axis,
+                text=str(dimension),
+                showarrow=False,
+                yshift=9 if up else -9,
+                font={"size": 12, "color": palette.text},
+            )
+        low, high = _reach(values, np.zeros_like(values))
+        extra = 0.12 * (high - low)
+        axes["yaxis" + axis[1:]] = {
+            "domain": domain,
+            "range": (low - extra, high + extra),
+            "nticks": 5,
+            "title": {"text": f"{row}<br>mean {format_number(mean)}<br>std {format_number(std)}"},
+        }
+    figure.update_layout(axes, bargap=0)
+    return figure
+
+
+def gain_curves(
+    gamma: np.ndarray, beta: np.ndarray, *, palette: Palette, title: str = "", height: int = 430
+) -> go.Figure:
+    """Gamma and beta of one LayerNorm, each sorted from smallest to largest; the hover names the dimension."""
+    figure = empty_figure("gain_curves", palette, title=plotly_escape(title), height=height)
+    for colour, name, values in zip(palette.series, ("gamma", "beta"), (gamma, beta), strict=False):
+        order = np.argsort(values, kind="stable")
+        figure.add_scatter(
+            x=np.arange(len(values)),
+            y=np.asarray(values)[order],
+            customdata=order,
+            mode="lines",
+            line={"color": colour, "width": 2},
+            name=name,
+            hovertemplate=f"{name} of dimension <b>%{{customdata}}</b>: %{{y:.4~g}}<extra></extra>",
+        )
+    figure.update_layout(
+        showlegend=True,
+        legend={"x": 1, "xanchor": "right"},
+        xaxis={"title": {"text": "dimensions, from the smallest value to the largest"}, "showgrid": False},
+        yaxis={"title": {"text": "value"}},
+    )
+    return figure

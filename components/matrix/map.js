@@ -4,24 +4,23 @@ const LABEL = 13; // a line of 12 px text
 const LEGIBLE = 15; // pitch of cells in the window on a large matrix
 const LARGEST = 96; // pitch of cells of a small matrix
 const SMALLEST = { square: 5, free: 4 }; // pitch below which a matrix is seen through a window
-const LOG_FLOOR = 1e-4;
 const SCALES = { linear: "linear", sqrt: "square-root", log: "logarithmic" };
 
 // Where a value stands between the ends of the colours, from 0 to 1.
-function placeOf(value, { low, high }, scale) {
+function placeOf(value, { low, high, floor }, scale) {
   if (low < 0) return clamp((value - low) / (high - low), 0, 1);
   const share = clamp(value / high, 0, 1);
   if (scale === "sqrt") return Math.sqrt(share);
-  if (scale === "log") return share <= LOG_FLOOR ? 0 : 1 - Math.log(share) / Math.log(LOG_FLOOR);
+  if (scale === "log") return share <= floor ? 0 : 1 - Math.log(share) / Math.log(floor);
   return share;
 }
 
-function ticksOf({ low, high }, scale) {
+function ticksOf({ low, high, floor }, scale) {
   if (low < 0) return [low, 0, high];
   return {
     linear: [0, 0.25, 0.5, 0.75, 1],
     sqrt: [0, 0.01, 0.1, 0.25, 0.5, 1],
-    log: [LOG_FLOOR, 1e-3, 0.01, 0.1, 1],
+    log: [1, 0.75, 0.5, 0.25, 0].map((place) => floor ** place),
   }[scale].map((share) => share * high);
 }
 

@@ -43,6 +43,8 @@ class Matrix:
     low: float = 0.0
     high: float = 1.0
     """The values at the ends of the colours. From below 0 to above it: differences, with 0 in the middle."""
+    floor: float = 1e-4
+    """Share of `high` at which logarithmic colours begin; what is smaller has the first colour."""
     row_padding: np.ndarray | None = None
     col_padding: np.ndarray | None = None
     square: bool = True
@@ -67,6 +69,8 @@ class Matrix:
                 raise ValueError(f"the side {side.title!r} must have {shape[0]} values, not {np.shape(side.values)}")
         if not 0 < self.high < math.inf or self.low not in (0, -self.high):
             raise ValueError(f"colours must run from 0 up, or evenly around 0, not from {self.low} to {self.high}")
+        if not 0 < self.floor < 1:
+            raise ValueError(f"floor ({self.floor}) must lie between 0 and 1, both excluded: it is a share of high")
         if self.row_group < 1:
             raise ValueError(f"row_group ({self.row_group}) must be at least 1")
         if self.chosen_row is not None and not 0 <= self.chosen_row < shape[0]:
@@ -90,6 +94,7 @@ def pack_matrix(matrix: Matrix) -> bytes:
         "unit": matrix.unit,
         "low": float(matrix.low),
         "high": float(matrix.high),
+        "floor": float(matrix.floor),
         "row_padding": flags(matrix.row_padding, len(matrix.rows)),
         "col_padding": flags(matrix.col_padding, len(matrix.cols)),
         "square": matrix.square,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from components.panels import attention, layernorm, residual, shapes
+from components.panels import attention, layernorm, proof, residual, shapes
 from components.panels.look import Look
 
 ALL: Final[dict[str, Callable[[Look], None]]] = {
@@ -11,12 +11,14 @@ ALL: Final[dict[str, Callable[[Look], None]]] = {
     "layernorm": layernorm.show,
     "residual": residual.show,
     "shapes": shapes.show,
+    "proof": proof.show,
 }
 NAMES: Final = {
     "attention": "Attention",
     "layernorm": "LayerNorm",
     "residual": "Residual stream",
     "shapes": "Shapes",
+    "proof": "Proof",
 }
 
 __all__ = ["ALL", "NAMES", "Look"]

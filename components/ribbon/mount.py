@@ -11,6 +11,8 @@ from components.canvas import announce, module
 
 _HERE = Path(__file__).parent
 KINDS = ("word", "special", "pad")
+ROW, HIGHEST = 28, 90
+"""CSS pixels of a row, and of the whole before it scrolls. Known beforehand, so that nothing below it jumps."""
 
 _ribbon = st.components.v2.component(
     "token_ribbon",
@@ -39,7 +41,12 @@ def token_ribbon(
         "kinds": ["".join(kind[0] for _, kind in row) for row in rows],
     }
     with st.container(gap=None):  # the announcement has no height and must not leave a gap either
-        _ribbon(key=key, data=data, height="content", on_pick_change=partial(_picked, key, sizes, on_pick))
+        _ribbon(
+            key=key,
+            data=data,
+            height=min(HIGHEST, ROW * len(rows)),
+            on_pick_change=partial(_picked, key, sizes, on_pick),
+        )
         announce(key, sentence=sentence, token=token)
 
 

@@ -20,13 +20,15 @@ APP = Path(__file__).parents[2] / "app.py"
 SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
 """A link to an encoder that runs in a millisecond."""
 
-VIEWS = ("attention", "layernorm", "residual", "shapes")
+VIEWS = ("attention", "layernorm", "residual", "shapes", "proof")
 FIGURES = {
     "attention": set(),
-    "layernorm": {"norm_overview", "norm_detail"},
+    "layernorm": {"norm_detail"},
     "residual": {"norm_heatmap", "stream_growth"},
     "shapes": {"block_diagram", "cost_bars"},
+    "proof": {"residue_bars"},
 }
+NORM_FIGURES = {"tokens": "norm_detail", "token": "token_strips", "parameters": "gain_curves"}
 MATRICES = {
     "map": {"head"},
     "lines": {"head"},
@@ -206,9 +208,14 @@ class Page:
         assert not self.exceptions
         assert not self.errors
         view = self.control("view").value
-        assert self.figures.keys() == FIGURES[view]
+        expected = FIGURES[view]
+        if view == "layernorm":
+            expected = {NORM_FIGURES[self.control("norm_show").value]}
+        assert self.figures.keys() == expected
         if view == "attention":
             assert self.matrices == MATRICES[self.control("show").value]
+        else:
+            assert self.matrices == ({"norms"} if view == "layernorm" else set())
         assert len(self.at.dataframe) == 1
         assert len(self.at.dataframe[0].value) > 0
         assert self.explanation

@@ -194,11 +194,10 @@ def test_the_tables_are_those_of_the_run(minilm: explorer.Model) -> None:
 
 def test_the_figures_of_the_other_views_are_those_of_the_run(minilm: explorer.Model) -> None:
     run = expected_run(minilm, DEFAULT_TEXT)
-    figures = Page(view="layernorm").ok().figures
+    page = Page(view="layernorm").ok()
+    figures = page.figures
     table = run.tables.layernorm().query("sentence == 0")
-    np.testing.assert_allclose(
-        figures["norm_overview"]["data"][0]["z"], table["std_in"].to_numpy().reshape(13, 16), rtol=1e-5
-    )
+    np.testing.assert_allclose(page.matrix("norms")["z"], table["std_in"].to_numpy().reshape(13, 16), rtol=1e-5)
     chosen = table.query("norm == 'norm2' and layer == 3")
     np.testing.assert_allclose(figures["norm_detail"]["data"][0]["y"], chosen["mean_in"], atol=1e-6)
     np.testing.assert_allclose(figures["norm_detail"]["data"][0]["error_y"]["array"], chosen["std_in"], rtol=1e-5)

@@ -99,8 +99,8 @@ def test_forty_sentences_leave_no_more_than_the_bound(passes: list[explorer.Run]
     assert max(kept) == kept[-1] == 32
     shared = state.shared()
     assert shared.runs.n_bytes == sum(run.n_bytes for run in shared.runs._values.values()) <= 2**30
-    assert len(shared.payloads) <= 64
-    assert shared.payloads.n_bytes <= 64 * 2**20
+    assert len(shared.payloads) == 2 * 41  # the grid and the head of each: small ones, so bytes do not bound them
+    assert shared.payloads.n_bytes == sum(map(len, shared.payloads._values.values())) <= 128 * 2**20
     assert _arrays(dict(page.at.session_state.to_dict())) == []
 
     # Neither the page, nor a figure, nor a download holds on to the record of a run that left the cache.

@@ -292,6 +292,7 @@ EVERYTHING = {
     "scale": "log",
     "table": "heads",
     "quantity": "mean_out",
+    "norm_show": "token",
     "norm_at": "norm1",
 }
 
@@ -329,7 +330,7 @@ def test_every_control_has_its_value_as_its_default_too() -> None:
     assert told["text"] == EVERYTHING["text"]
     assert told["heads"] == divisors(20).index(5)
     assert told["view"] == [1]
-    assert told["quantity"] == 3
+    assert told["quantity"] == 4
     assert not page.at.warning
 
 

@@ -1,7 +1,11 @@
 """Every view of every kind of encoder has a figure, numbers and a sentence that says how to read them."""
 
+import numpy as np
 import pytest
 
+import explorer
+from components.theme import format_number
+from explorer.model import attention
 from tests.app.page import SMALL, VIEWS, Page
 from tests.inputs import words
 
@@ -56,7 +60,7 @@ def test_every_view_of_a_padded_sentence(view: str, link: dict[str, str]) -> Non
     assert set(side) == {"[PAD]"}
     assert row.count("[PAD]") == 12
     table = page.at.dataframe[0].value
-    if view != "shapes":
+    if view not in ("shapes", "proof"):
         assert "[PAD]" not in set(table["Token"])
 
 
@@ -80,7 +84,7 @@ def test_every_view_of_unusual_architectures(view: str, link: dict[str, str]) ->
 
 def test_each_quantity_of_each_norm() -> None:
     page = Page(**SMALL, norm="pre", view="layernorm").ok()
-    for quantity in ("mean_in", "std_out", "mean_out", "std_in"):
+    for quantity in ("mean_in", "std_out", "mean_out", "var_in", "std_in"):
         page.set("quantity", quantity).ok()
     for name in page.norms:
         page.set("norm_choice", name).ok()
@@ -98,6 +102,69 @@ def test_the_norm_that_is_chosen_sets_the_layer_of_every_view() -> None:
     assert page.value("norm_choice") == "L4 norm1"
     page.set("norm_choice", "embedding norm").ok()
     assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "embed"}
+
+
+def test_the_variance_of_cls_and_its_dimension_are_found_with_one_click() -> None:
+    """128 before the second norm of layer 0, from dimension 99, against a median of 0.69 there."""
+    page = Page(view="layernorm", quantity="var_in").ok()
+    assert "The largest variance going in is 128" in page.explanation
+    assert "at [CLS] in L0 norm2" in page.explanation
+    drawn = page.matrix("norms")
+    row, col = np.unravel_index(np.nanargmax(drawn["z"]), drawn["z"].shape)
+    assert (drawn["rows"][row], drawn["cols"][col]) == ("L0 norm2", "[CLS]")
+    assert np.median(drawn["z"][row]) == pytest.approx(0.69, abs=0.1)
+    page.point("norms", int(row), int(col)).ok()
+    assert page.link == {
+        "view": "layernorm", "quantity": "var_in", "sel": "0.1", "token": "0", "norm_show": "token"
+    }  # fmt: skip
+    assert "Dimensions with most of the variance: 99 (" in page.explanation
+    table = page.at.dataframe[0].value
+    assert table["Dimension"].iloc[0] == 99
+    assert table["Share of the variance"].iloc[0] > 0.9
+    assert table["Share of the variance"].sum() == pytest.approx(1)
+    strips = page.figures["token_strips"]["data"]
+    assert strips[0]["y"].argmax() == 99 or strips[0]["y"].argmin() == 99
+    assert [note["text"] for note in page.figures["token_strips"]["layout"]["annotations"][:1]] == ["99"]
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_the_formula_with_its_numbers_is_right(placement: str) -> None:
+    page = Page(**SMALL, norm=placement, view="layernorm", norm_show="token", token="1").ok()
+    first = page.at.dataframe[0].value.iloc[0]
+    gamma, beta = first["Gamma"], first["Beta"]
+    values = page.figures["token_strips"]["data"][0]["y"]
+    out = (first["Before"] - values.mean()) / np.sqrt(values.var() + 1e-5) * gamma + beta
+    assert first["After"] == pytest.approx(out, rel=1e-4)
+    assert f"= {format_number(float(first['After']))}." in page.explanation
+
+
+def test_gamma_and_beta_of_the_trained_encoder() -> None:
+    page = Page(view="layernorm", norm_show="parameters").ok()
+    gamma, beta, _ = explorer.load("minilm").norm_parameters("norm2", 3)
+    drawn = page.figures["gain_curves"]["data"]
+    np.testing.assert_array_equal(drawn[0]["y"], np.sort(gamma))
+    np.testing.assert_array_equal(drawn[1]["y"], np.sort(beta))
+    np.testing.assert_array_equal(gamma[drawn[0]["customdata"]], drawn[0]["y"])
+
+
+def test_the_proof_is_of_this_run_and_says_which_claim_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Page(**SMALL, view="proof", text="proved once").ok()
+    table = page.at.dataframe[0].value
+    assert set(table["Result"]) == {"holds"}
+    assert page.at.subheader[0].value == f"All {len(table)} claims hold for this run."
+    masked_scores = attention.masked_scores
+
+    def wrong(q, k, mask):  # scaled by the width of the model
+        return masked_scores(q, k, mask) / 2**0.5
+
+    monkeypatch.setattr(attention, "masked_scores", wrong)
+    page.set("text", "proved wrong").ok()
+    table = page.at.dataframe[0].value
+    failed = table[table["Result"] == "does not hold"]
+    assert 0 < len(failed) < len(table)
+    numbers = ", ".join(str(number) for number in failed["No."])
+    assert page.at.subheader[0].value == f"{len(failed)} of {len(table)} claims do not hold for this run: {numbers}."
+    assert "does not hold" in page.figures["residue_bars"]["data"][0]["text"]
 
 
 def test_the_shapes_view_shows_the_layer_that_is_chosen() -> None:

@@ -22,6 +22,7 @@ MISSING = """() => {
   const figures = [...document.querySelectorAll("[data-testid=stPlotlyChart]")];
   const roots = [...document.querySelectorAll("[class*=st-key-] *")].map((node) => node.shadowRoot);
   const canvases = roots.flatMap((root) => [...(root?.querySelectorAll("canvas") ?? [])]);
+  if (!roots.some((root) => root?.querySelector(".batch span.chosen"))) missing.push("the token ribbon");
   if (!figures.length && !canvases.length) missing.push("figures");
   if (canvases.some((canvas) => !canvas.dataset.painted)) missing.push("a painted canvas");
   for (const figure of figures)
@@ -87,7 +88,12 @@ class Reader:
         self.page.get_by_role("radio", name=name, exact=True).click()
         if name == "Attention":
             return self.until("() => document.querySelector('.st-key-grid')")
-        figures = {"LayerNorm": "norm_detail", "Residual stream": "stream_growth", "Shapes": "cost_bars"}
+        figures = {
+            "LayerNorm": "norm_detail",
+            "Residual stream": "stream_growth",
+            "Shapes": "cost_bars",
+            "Proof": "residue_bars",
+        }
         return self.until_figure(figures[name])
 
     def until(self, condition: str, argument: Any = None) -> "Reader":
@@ -108,6 +114,11 @@ class Reader:
 
     def until_head(self, layer: int, head: int) -> "Reader":
         return self.until_matrix("head", f"L{layer} H{head}")
+
+    def drawn(self, key: str) -> "Reader":
+        """Waits until a canvas is there and painted."""
+        self.page.wait_for_function(f"(key) => ({MATRIX})(key)?.dataset.painted", arg=key)
+        return self
 
     def until_matrix(self, key: str, title: str) -> "Reader":
         """Waits until a matrix of this title is drawn."""
@@ -199,6 +210,7 @@ class Reader:
 
     def matrix(self, key: str) -> dict[str, Any]:
         """What a matrix canvas drew: title, numbers, names on the sides, colour of its letters, its place, its look."""
+        self.drawn(key)
         return self.page.evaluate(
             f"""(key) => {{
               const canvas = ({MATRIX})(key);
@@ -221,6 +233,7 @@ class Reader:
 
     def tip(self, key: str, x: float, y: float) -> str:
         """What a canvas says of a point, in CSS pixels from its corner."""
+        self.drawn(key)
         self.page.locator(f".st-key-{key} canvas").hover(position={"x": x, "y": y})
         tip = self.page.locator(f".st-key-{key} .tip")
         return tip.inner_text() if tip.is_visible() else ""
@@ -246,9 +259,16 @@ class Reader:
         return self.page.get_by_role("status").inner_text()
 
     def colour(self, selector: str, name: str) -> tuple[int, int, int]:
-        """A computed colour of the first element that matches."""
-        value = self.page.locator(selector).first.evaluate("(node, name) => getComputedStyle(node)[name]", name)
-        red, green, blue = (int(float(part)) for part in re.findall(r"[\d.]+", value)[:3])
+        """A computed colour of the first element that matches, however the browser writes it."""
+        red, green, blue = self.page.locator(selector).first.evaluate(
+            """(node, name) => {
+              const pen = document.createElement("canvas").getContext("2d");
+              pen.fillStyle = getComputedStyle(node)[name];
+              pen.fillRect(0, 0, 1, 1);
+              return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+            }""",
+            name,
+        )
         return red, green, blue
 
     # What no page may do

@@ -16,9 +16,10 @@ pytestmark = pytest.mark.browser
 BUILT = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
 VIEWS = {
     "Attention": ("attention", []),
-    "LayerNorm": ("layernorm", ["norm_overview", "norm_detail"]),
+    "LayerNorm": ("layernorm", ["norm_detail"]),
     "Residual stream": ("residual", ["norm_heatmap", "stream_growth"]),
     "Shapes": ("shapes", ["block_diagram", "cost_bars"]),
+    "Proof": ("proof", ["residue_bars"]),
 }
 
 
@@ -193,6 +194,8 @@ def test_overview_and_choice_are_seen_whole_at_1280_x_800(
         assert box
         boxes["head"] = reader.heatmap["inside"]
         boxes["grid"] = [box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]]
+    if view == "layernorm":
+        boxes["norms"] = reader.matrix("norms")["inside"]
     assert reader.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
     for figure, (left, top, right, bottom) in boxes.items():
         assert left >= 0, figure

@@ -32,7 +32,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "pad_side": st.sampled_from(["right", "left"]),
     "mask": st.booleans(),
     "device": st.sampled_from(["auto", "cpu", "cuda", "mps"]),
-    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes"]),
+    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes", "proof"]),
     "sentence": st.integers(0, 9_999),
     "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
     "token": st.integers(0, 9_999),
@@ -45,7 +45,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "off": st.sets(st.tuples(st.integers(0, 1023), st.integers(0, 1023)), max_size=20).map(lambda s: tuple(sorted(s))),
     "scale": st.sampled_from(["linear", "sqrt", "log"]),
     "table": st.sampled_from(["queries", "heads"]),
-    "quantity": st.sampled_from(["std_in", "mean_in", "std_out", "mean_out"]),
+    "quantity": st.sampled_from(["std_in", "var_in", "mean_in", "std_out", "mean_out"]),
+    "norm_show": st.sampled_from(["tokens", "token", "parameters"]),
     "norm_at": st.sampled_from(["embed", "norm1", "norm2", "final"]),
 }
 DEFAULTS = {key: parameter.default for key, parameter in PARAMETERS.items()}
@@ -112,6 +113,7 @@ def _some(key: str) -> list[Any]:
         "ab",
         "entropy",
         "mean",
+        "parameters",
     ]
     if key == "off":
         return [(), ((0, 0), (1, 1))]
@@ -142,6 +144,7 @@ def test_a_zero_that_is_written_is_a_zero(key: str) -> None:
 
 HOSTILE = [
     ("token", "-1"),
+    ("norm_show", "dims"),
     ("show", "maps"),
     ("units", "letters"),
     ("special", "SHOWN"),

@@ -8,7 +8,16 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from components.figures import block_diagram, cost_bars, norm_detail, norm_heatmap, norm_overview, stream_growth
+from components.figures import (
+    block_diagram,
+    cost_bars,
+    gain_curves,
+    norm_detail,
+    norm_heatmap,
+    residue_bars,
+    stream_growth,
+    token_strips,
+)
 from components.figures.canvas import value_ticks
 from components.theme import DARK, LIGHT, Palette
 
@@ -29,7 +38,7 @@ SUBLAYERS_POST = ["Multi-head attention", "Add", "LayerNorm", "Feed-forward", "A
 
 def overview(palette: Palette = LIGHT, **options: object) -> go.Figure:
     given = {"quantity": "standard deviation", "token_padding": PADDED} | options
-    return norm_overview(VALUES, NORMS, TOKENS, palette=palette, **given)
+    return norm_heatmap(VALUES, NORMS, TOKENS, palette=palette, **given)
 
 
 def diagram(placement: str, palette: Palette = LIGHT, **options: object) -> go.Figure:
@@ -77,29 +86,28 @@ def test_log_colours_are_labelled_in_real_units() -> None:
 
 def test_signed_values_diverge_evenly_around_zero() -> None:
     values = np.array([[-3.0, 1, 2, 0]])
-    heatmap = norm_overview(values, ["final"], TOKENS, palette=LIGHT, quantity="mean").data[0]
+    heatmap = norm_heatmap(values, ["final"], TOKENS, palette=LIGHT, quantity="mean").data[0]
     assert (heatmap.zmin, heatmap.zmax) == (-3, 3)
     assert heatmap.colorscale[2] == (0.5, LIGHT.surface)
 
 
 def test_the_selected_norm_is_outlined() -> None:
-    outline = overview(selected_norm=1).layout.shapes[-1]
+    outline = overview(selected_checkpoint=1).layout.shapes[-1]
     assert (outline.y0, outline.y1, outline.x0, outline.x1) == (0.5, 1.5, -0.5, 3.5)
     assert outline.line.color == LIGHT.accent
-    assert not overview(selected_norm=None).layout.shapes
+    assert not overview(selected_checkpoint=None).layout.shapes
 
 
 def test_zero_and_constant_values_still_have_a_colour_range() -> None:
     for values in (np.zeros((1, 4)), np.ones((1, 4)), np.full((1, 4), np.nan)):
         for log in (False, True):
-            heatmap = norm_overview(values, ["final"], TOKENS, palette=LIGHT, quantity="std", log=log).data[0]
+            heatmap = norm_heatmap(values, ["final"], TOKENS, palette=LIGHT, quantity="std", log=log).data[0]
             assert heatmap.zmin < heatmap.zmax
 
 
 def test_checkpoints_x_tokens_is_the_same_map_under_its_own_name() -> None:
     figure = norm_heatmap(VALUES, NORMS, TOKENS, palette=LIGHT, token_padding=PADDED)
     assert figure.layout.meta["figure"] == "norm_heatmap"
-    assert overview().layout.meta["figure"] == "norm_overview"
     assert figure.data[0].colorbar.title.text == "L2 norm"
     assert np.array_equal(figure.data[0].z[:, :3], VALUES[:, :3])
 
@@ -215,8 +223,10 @@ def everything(palette: Palette, tokens: list[str], names: list[str]) -> list[go
     per_row = np.ones(rows)
     costs = pd.DataFrame({"step": names, "parameters": [1] * rows, "flops": [1] * rows})
     return [
-        norm_overview(table, names, tokens, palette=palette, quantity="<i>std</i>", title="<b>t</b>", log=True),
-        norm_heatmap(table, names, tokens, palette=palette),
+        norm_heatmap(table, names, tokens, palette=palette, quantity="<i>std</i>", title="<b>t</b>", log=True),
+        token_strips(np.ones(3), np.ones(3), palette=palette, named=[0], title="<b>t"),
+        gain_curves(np.ones(3), np.zeros(3), palette=palette, title="<b>t"),
+        residue_bars(["<b>x"], np.array([0.0]), np.array([1.0]), palette=palette),
         norm_detail(line, line, line, line, tokens, palette=palette, title="$x$"),
         stream_growth(names, per_row, per_row, per_row, [1.0], [1.0], [0], [0], palette=palette),
         diagram("pre", palette, n_layers=1, steps={"attn_out": "<b>x"}),
@@ -252,3 +262,36 @@ def test_a_log_bar_over_less_than_a_decade_has_several_round_labels(low: float, 
     assert all(low * 0.999 <= tick <= high * 1.001 for tick in ticks)
     assert all(float(f"{tick:.4g}") == pytest.approx(tick, rel=1e-12) for tick in ticks)
     assert np.diff(ticks) == pytest.approx(ticks[1] - ticks[0])
+
+
+def test_both_strips_of_a_token_have_its_own_mean_band_and_named_dimensions() -> None:
+    before, after = np.array([1.0, -9.0, 2.0]), np.array([0.5, -1.4, 0.9])
+    figure = token_strips(before, after, palette=LIGHT, named=[1])
+    assert [trace.y.tolist() for trace in figure.data] == [before.tolist(), after.tolist()]
+    band = figure.layout.shapes[0]
+    assert (band.y0, band.y1) == pytest.approx((before.mean() - before.std(), before.mean() + before.std()))
+    assert [note.text for note in figure.layout.annotations] == ["1", "1"]
+    with pytest.raises(ValueError, match="d_model"):
+        token_strips(before, after[:2], palette=LIGHT)
+
+
+def test_gamma_and_beta_are_sorted_each_by_itself_and_keep_their_dimension() -> None:
+    gamma, beta = gain_curves(np.array([3.0, 1, 2]), np.array([-1.0, 5, 0]), palette=LIGHT).data
+    assert gamma.y.tolist() == [1, 2, 3]
+    assert gamma.customdata.tolist() == [1, 2, 0]
+    assert beta.y.tolist() == [-1, 0, 5]
+
+
+@pytest.mark.parametrize("difference", [1e-3, 2.0, np.nan, np.inf, 0.0])
+def test_a_claim_that_does_not_hold_says_so_in_words(difference: float) -> None:
+    figure = residue_bars(["a", "b"], np.array([difference, 0.1]), np.array([1.0, 1.0]), palette=LIGHT)
+    holds = difference <= 1
+    assert figure.data[0].text[0] == ("does not hold" if not holds else "" if difference else "exactly 0")
+    assert figure.data[0].text[1] == ""
+    assert (figure.data[0].marker.color[0] == figure.data[0].marker.color[1]) == holds
+    assert np.isfinite(figure.data[0].x).all()
+
+
+def test_a_tolerance_of_0_is_met_by_0_alone() -> None:
+    texts = residue_bars(["a", "b"], np.array([0.0, 1e-9]), np.zeros(2), palette=LIGHT).data[0].text
+    assert texts == ("exactly 0", "does not hold")

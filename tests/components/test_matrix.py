@@ -65,6 +65,8 @@ def unpacked(what: Matrix) -> tuple[dict, np.ndarray, np.ndarray]:
         ({"high": float("inf")}, "colours must run"),
         ({"low": float("nan")}, "colours must run"),
         ({"low": -1.0, "high": 2.0}, "evenly around 0, not from -1.0 to 2.0"),
+        ({"floor": 0.0}, "a share of high"),
+        ({"floor": 1.0}, "a share of high"),
         ({"low": 0.5}, "colours must run from 0 up"),  # colours are shares of the high end
         ({"row_group": 0}, "row_group"),
         ({"chosen_row": 2}, r"chosen_row \(2\) must be one of 2 rows"),
@@ -96,6 +98,7 @@ def test_the_header_says_everything_and_nothing_more():
         "unit": "weight",
         "low": 0.0,
         "high": 1.0,
+        "floor": 1e-4,
         "row_padding": [0, 0],
         "col_padding": [0, 0, 0],
         "square": True,

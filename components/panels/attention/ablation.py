@@ -66,9 +66,7 @@ def _button(key: str, label: str, off: Iterable[tuple[int, int]], *, disabled: b
 
 def _head(look: Look, display: Display, run: Run, name: str, off: frozenset[tuple[int, int]]) -> None:
     title = f"L{look.layer} H{look.head} {name}"
-    switched = (
-        f"{title}: off, its weights reach nothing" if name == "after" and (look.layer, look.head) in off else title
-    )
+    switched = f"{title}: off" if name == "after" and (look.layer, look.head) in off else title
     key = ("ablation", name, off if name == "after" else (), look.layer, look.head, display.key)
     matrix_canvas(
         state.payload(
