@@ -36,3 +36,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[explorer.Run]:
 def page() -> Page:
     """The page as a stranger meets it."""
     return Page()
+
+
+@pytest.fixture(autouse=True)
+def _tables_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no browser here that would have to show a picture first."""
+    monkeypatch.setattr("components.panels.look.PICTURE_FIRST", 0)
