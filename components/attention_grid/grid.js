@@ -339,7 +339,7 @@ class Grid {
     const { hit, x, y } = this.pointed;
     this.tip.replaceChildren(element("b", "", this.title(hit)), ...this.describe(hit));
     this.tip.hidden = false;
-    this.placeTip(x, y);
+    placeTip(this.box, this.tip, x, y);
   }
 
   leave() {
@@ -379,16 +379,4 @@ class Grid {
     return [`${where}: strongest ${weight}`];
   }
 
-  // Beside the pointer, within both the box and the window.
-  placeTip(clientX, clientY) {
-    const box = this.box.getBoundingClientRect();
-    const place = (pointer, size, low, high) => {
-      const after = pointer + 14;
-      return clamp(after + size <= high ? after : pointer - 14 - size, low, Math.max(low, high - size));
-    };
-    const x = place(clientX, this.tip.offsetWidth, Math.max(box.left, 0), Math.min(box.right, innerWidth));
-    const y = place(clientY, this.tip.offsetHeight, Math.max(box.top, 0), Math.min(box.bottom, innerHeight));
-    this.tip.style.left = `${x - box.left}px`;
-    this.tip.style.top = `${y - box.top}px`;
-  }
 }

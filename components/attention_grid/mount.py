@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from components.canvas import announce, echo_key, module, write_packet
+from components.canvas import announce, echo_key, module, style, write_packet
 
 from .payload import read_header
 from .score import GridScore, announcement
@@ -23,7 +23,7 @@ _LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
 
 _grid = st.components.v2.component(
     "attention_grid",
-    css=(_HERE / "grid.css").read_text(encoding="utf-8"),
+    css=style(_HERE, "grid.css"),
     js=module(_HERE, "draw.js", "grid.js"),
 )
 _exact = st.components.v2.component("attention_grid_exact", js=module(_HERE, "exact.js"))

@@ -18,6 +18,11 @@ def module(folder: Path, *names: str) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in (_HERE / "canvas.js", *(folder / n for n in names)))
 
 
+def style(folder: Path, name: str) -> str:
+    """The style of a canvas, after what all canvases share."""
+    return "".join(path.read_text(encoding="utf-8") for path in (_HERE / "canvas.css", folder / name))
+
+
 def announce(target: str, **announcement: Any) -> None:
     """Tells the canvas with the key `target` what the server decided. Numbers and texts only, and no NaN.
 

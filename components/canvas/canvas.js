@@ -96,3 +96,17 @@ function announced(host) {
     if (host.closest(`.st-key-${key}`)) return announcement;
   return null;
 }
+
+// Puts a tip beside the pointer, within the box, the window, and `left` to `right` of the box where that is given.
+function placeTip(box, tip, clientX, clientY, left = 0, right = Infinity) {
+  const outer = box.getBoundingClientRect();
+  const place = (pointer, size, low, high) => {
+    const after = pointer + 14;
+    return clamp(after + size <= high ? after : pointer - 14 - size, low, Math.max(low, high - size));
+  };
+  const [low, high] = [Math.max(outer.left + left, 0), Math.min(outer.right, outer.left + right, innerWidth)];
+  const x = place(clientX, tip.offsetWidth, low, high);
+  const y = place(clientY, tip.offsetHeight, Math.max(outer.top, 0), Math.min(outer.bottom, innerHeight));
+  tip.style.left = `${x - outer.left}px`;
+  tip.style.top = `${y - outer.top}px`;
+}

@@ -22,8 +22,6 @@ LABEL_PITCH = 12
 NARROW_WIDTH = 320
 BAR_LENGTH = 160
 BAR_MARGIN = 52
-SCALES = ("linear", "sqrt", "log")
-LOG_FLOOR = 1e-4
 PADDING = "padding: not part of the text"
 _SAMPLES = 65
 

@@ -332,7 +332,7 @@ class MatrixCanvas {
     const spot = event ? [event.clientX, event.clientY] : this.spot(hit).map((v, i) => v + [canvas.left, canvas.top][i]);
     // Beside a name with its lines, the names and numbers at their other ends stay in sight.
     const ends = this.mode === "lines" ? this.geometry.x : [];
-    this.placeTip(...spot, ...(hit.row === null ? [ends[0], undefined] : [undefined, ends[1]]));
+    placeTip(this.box, this.tip, ...spot, ...(hit.row === null ? [ends[0], undefined] : [undefined, ends[1]]));
   }
 
   spot({ row, col }) {
@@ -410,20 +410,6 @@ class MatrixCanvas {
   }
 
   // ---- words and pictures
-
-  // Beside the pointer, within both the box and the window, and within these two places of the canvas.
-  placeTip(clientX, clientY, left = 0, right = Infinity) {
-    const box = this.box.getBoundingClientRect();
-    const place = (pointer, size, low, high) => {
-      const after = pointer + 14;
-      return clamp(after + size <= high ? after : pointer - 14 - size, low, Math.max(low, high - size));
-    };
-    const [low, high] = [Math.max(box.left + left, 0), Math.min(box.right, box.left + right, innerWidth)];
-    const x = place(clientX, this.tip.offsetWidth, low, high);
-    const y = place(clientY, this.tip.offsetHeight, Math.max(box.top, 0), Math.min(box.bottom, innerHeight));
-    this.tip.style.left = `${x - box.left}px`;
-    this.tip.style.top = `${y - box.top}px`;
-  }
 
   // The canvas as a PNG below its title, legend and caption, on the background of the page. Made in the browser.
   savePicture() {

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from components.canvas import announce, echo_key, module, read_packet
+from components.canvas import announce, echo_key, module, read_packet, style
 
 _HERE = Path(__file__).parent
 _LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
 
 _matrix = st.components.v2.component(
     "matrix",
-    css=(_HERE / "matrix.css").read_text(encoding="utf-8"),
+    css=style(_HERE, "matrix.css"),
     js=module(_HERE, "map.js", "lines.js", "matrix.js"),
 )
 
