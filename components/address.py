@@ -111,7 +111,7 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "scale": Parameter("linear", _one_of("linear", "sqrt", "log")),
     "table": Parameter("queries", _one_of("queries", "heads")),
     "quantity": Parameter("std_in", _one_of("std_in", "var_in", "mean_in", "std_out", "mean_out")),
-    "norm_show": Parameter("tokens", _one_of("tokens", "token", "parameters")),
+    "norm_show": Parameter("tokens", _one_of("tokens", "token", "parameters", "mistakes")),
     "norm_at": Parameter("norm2", _one_of("embed", "norm1", "norm2", "final")),
 }
 """Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""

@@ -170,3 +170,44 @@ def gain_curves(
         yaxis={"title": {"text": "value"}},
     )
     return figure
+
+
+def difference_bars(
+    names: Sequence[str], differences: np.ndarray, *, palette: Palette, title: str = "", height: int = 430
+) -> go.Figure:
+    """One bar a name: a difference that is 0 or more, written at its end. Sizes differ by decades, so the axis is log.
+
+    A difference of 0 has no bar, and "0" in its place; one that is no number "–".
+    """
+    sizes = np.asarray(differences, dtype=np.float64)
+    known = sizes[np.isfinite(sizes) & (sizes > 0)]
+    low = 10.0 ** np.floor(np.log10(known.min()) - 1) if known.size else 0.1
+    high = 10.0 ** np.ceil(np.log10(known.max()) + 0.5) if known.size else 10.0
+    figure = empty_figure("difference_bars", palette, title=plotly_escape(title), height=height)
+    figure.add_bar(
+        x=np.where(np.isfinite(sizes) & (sizes > 0), sizes, low),
+        y=np.arange(len(names)),
+        orientation="h",
+        marker={"color": palette.series[0]},
+        text=[format_number(float(size)) for size in sizes],
+        textposition="outside",
+        cliponaxis=False,
+        hoverinfo="skip",
+        name="difference",
+    )
+    figure.update_layout(
+        xaxis={
+            "type": "log",
+            "range": [float(np.log10(low)), float(np.log10(high)) + 0.3],
+            "title": {"text": "largest difference (log)"},
+            "exponentformat": "power",
+        },
+        yaxis={
+            "tickvals": list(range(len(names))),
+            "ticktext": [plotly_escape(name) for name in names],
+            "autorange": "reversed",
+            "showgrid": False,
+        },
+        bargap=0.5,
+    )
+    return figure

@@ -103,6 +103,8 @@ HEADINGS = {
     "largest_product": "Product",
     "smallest_dimension": "Takes most: dimension",
     "smallest_product": "Product there",
+    "mistake": "Mistake",
+    "formula": "What is written",
     "dimension": "Dimension",
     "before": "Before",
     "share_of_variance": "Share of the variance",

@@ -28,7 +28,12 @@ FIGURES = {
     "shapes": {"block_diagram", "cost_bars"},
     "proof": {"residue_bars"},
 }
-NORM_FIGURES = {"tokens": "norm_detail", "token": "token_strips", "parameters": "gain_curves"}
+NORM_FIGURES = {
+    "tokens": "norm_detail",
+    "token": "token_strips",
+    "parameters": "gain_curves",
+    "mistakes": "difference_bars",
+}
 MATRICES = {
     "map": {"head"},
     "lines": {"head"},

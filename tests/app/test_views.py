@@ -6,7 +6,7 @@ import pytest
 import explorer
 from components.theme import format_number
 from explorer.model import attention
-from tests.app.page import SMALL, VIEWS, Page
+from tests.app.page import NORM_FIGURES, SMALL, VIEWS, Page
 from tests.inputs import words
 
 TEXTS = {"one word": "Hello", "2,000 words": words(2_000)}
@@ -145,6 +145,35 @@ def test_gamma_and_beta_of_the_trained_encoder() -> None:
     np.testing.assert_array_equal(drawn[0]["y"], np.sort(gamma))
     np.testing.assert_array_equal(drawn[1]["y"], np.sort(beta))
     np.testing.assert_array_equal(gamma[drawn[0]["customdata"]], drawn[0]["y"])
+
+
+@pytest.mark.parametrize("part", NORM_FIGURES)
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"norm": "pre", "norm_at": "final"},
+        {"d_model": "1", "heads": "1", "d_ff": "1", "text": "a"},
+        {"sentence": "1", "pad_side": "left", "pad_to": "20", "mask": "false"},
+        {"text": words(600), "layers": "1"},
+    ],
+    ids=str,
+)
+def test_every_part_of_every_norm(part: str, link: dict[str, str]) -> None:
+    page = Page(**(SMALL | link), view="layernorm", norm_show=part).ok()
+    for name in page.norms:
+        page.set("norm_choice", name).ok()
+
+
+def test_what_each_mistake_changes_is_said_in_numbers() -> None:
+    """Fresh norms have beta 0, so minus beta changes nothing. Padding changes the unmasked BatchNorm alone."""
+    page = Page(**SMALL, view="layernorm", norm_show="mistakes", pad_to="20").ok()
+    table = page.at.dataframe[0].value.set_index("Mistake")["Largest difference"]
+    assert table["Minus β"] == 0
+    assert table["Sample std"] > 1e-2
+    assert table["ε outside the root"] > 0
+    assert table["No mask"] > 1e-2
+    page.set("text", "no padding here").set("pad_to", 0).ok()
+    assert page.at.dataframe[0].value.set_index("Mistake")["Largest difference"]["No mask"] == 0
 
 
 def test_the_proof_is_of_this_run_and_says_which_claim_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "scale": st.sampled_from(["linear", "sqrt", "log"]),
     "table": st.sampled_from(["queries", "heads"]),
     "quantity": st.sampled_from(["std_in", "var_in", "mean_in", "std_out", "mean_out"]),
-    "norm_show": st.sampled_from(["tokens", "token", "parameters"]),
+    "norm_show": st.sampled_from(["tokens", "token", "parameters", "mistakes"]),
     "norm_at": st.sampled_from(["embed", "norm1", "norm2", "final"]),
 }
 DEFAULTS = {key: parameter.default for key, parameter in PARAMETERS.items()}

@@ -11,6 +11,7 @@ import pytest
 from components.figures import (
     block_diagram,
     cost_bars,
+    difference_bars,
     gain_curves,
     norm_detail,
     norm_heatmap,
@@ -226,6 +227,7 @@ def everything(palette: Palette, tokens: list[str], names: list[str]) -> list[go
         norm_heatmap(table, names, tokens, palette=palette, quantity="<i>std</i>", title="<b>t</b>", log=True),
         token_strips(np.ones(3), np.ones(3), palette=palette, named=[0], title="<b>t"),
         gain_curves(np.ones(3), np.zeros(3), palette=palette, title="<b>t"),
+        difference_bars(["<b>x"], np.array([0.0]), palette=palette, title="<b>t"),
         residue_bars(["<b>x"], np.array([0.0]), np.array([1.0]), palette=palette),
         norm_detail(line, line, line, line, tokens, palette=palette, title="$x$"),
         stream_growth(names, per_row, per_row, per_row, [1.0], [1.0], [0], [0], palette=palette),
@@ -295,3 +297,10 @@ def test_a_claim_that_does_not_hold_says_so_in_words(difference: float) -> None:
 def test_a_tolerance_of_0_is_met_by_0_alone() -> None:
     texts = residue_bars(["a", "b"], np.array([0.0, 1e-9]), np.zeros(2), palette=LIGHT).data[0].text
     assert texts == ("exactly 0", "does not hold")
+
+
+def test_differences_are_written_at_their_bars_and_none_is_hidden() -> None:
+    bars = difference_bars(["a", "b", "c"], np.array([0.0, 1e-4, np.nan]), palette=LIGHT).data[0]
+    assert bars.text == ("0", "0.0001", "–")
+    assert bars.x[1] == 1e-4
+    assert np.isfinite(bars.x).all()
