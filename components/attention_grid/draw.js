@@ -20,16 +20,6 @@ function decode(data) {
   };
 }
 
-// Which cells each pixel of a tile covers: one when enlarged, a run of them when shrunk.
-function spans(size, padding) {
-  const cells = padding.length;
-  return Array.from({ length: size }, (_, px) => {
-    const from = Math.floor((px * cells) / size);
-    const to = Math.max(from + 1, Math.ceil(((px + 1) * cells) / size));
-    return { from, to, padded: padding.slice(from, to).every(Boolean) };
-  });
-}
-
 // The largest square tiles that fit, with 4 px to spare for the focus ring; null where not one pixel fits.
 // With a score the names have a mean beside or below them, and the gap has a bar.
 function measure(context, payload, theme, dpr, cssWidth, cssHeight, score) {

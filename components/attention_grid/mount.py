@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from components.canvas import announce, echo_key, module, style, write_packet
+from components.canvas import LAST_SERIAL, announce, clamp, echo_key, module, sent, style, write_packet
 
 from .payload import read_header
 from .score import GridScore, announcement
 
 _HERE = Path(__file__).parent
-_LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
 
 _grid = st.components.v2.component(
     "attention_grid",
@@ -62,7 +61,7 @@ def attention_grid(
     n_layers, n_heads = header["n_layers"], header["n_heads"]
     if score is not None and np.shape(score.values) != (n_layers, n_heads):
         raise ValueError(f"the score must be [{n_layers}, {n_heads}], as the grid, not {np.shape(score.values)}")
-    layer, head = (_clamp(int(selected[0]), n_layers), _clamp(int(selected[1]), n_heads))
+    layer, head = (clamp(int(selected[0]), n_layers), clamp(int(selected[1]), n_heads))
     said: dict[str, Any] = {}
     if score is not None:
         said["score"] = announcement(score)
@@ -91,18 +90,17 @@ def read_pick(value: object, n_layers: int, n_heads: int) -> tuple[int, int, int
     if numbers is None:
         return None
     layer, head, serial = numbers
-    return _clamp(layer, n_layers), _clamp(head, n_heads), min(max(serial, 0), _LAST_SERIAL)
+    return clamp(layer, n_layers), clamp(head, n_heads), clamp(serial, LAST_SERIAL + 1)
 
 
 def read_probe(value: object, n_layers: int, n_heads: int) -> tuple[int, int] | None:
     """(layer, head) whose weights a browser asks for, or None where it asks for nothing."""
     numbers = _integers(value, "layer", "head")
-    return None if numbers is None else (_clamp(numbers[0], n_layers), _clamp(numbers[1], n_heads))
+    return None if numbers is None else (clamp(numbers[0], n_layers), clamp(numbers[1], n_heads))
 
 
 def _picked(key: str, n_layers: int, n_heads: int, on_pick: Callable[[int, int], None]) -> None:
-    state = st.session_state.get(key)
-    pick = read_pick(state.get("pick") if isinstance(state, dict) else None, n_layers, n_heads)
+    pick = read_pick(sent(key, "pick"), n_layers, n_heads)
     if pick is None:
         return
     layer, head, serial = pick
@@ -112,8 +110,7 @@ def _picked(key: str, n_layers: int, n_heads: int, on_pick: Callable[[int, int],
 
 
 def _probed(key: str, n_layers: int, n_heads: int, digest: int) -> None:
-    state = st.session_state.get(key)
-    probe = read_probe(state.get("probe") if isinstance(state, dict) else None, n_layers, n_heads)
+    probe = read_probe(sent(key, "probe"), n_layers, n_heads)
     if probe is not None:
         st.session_state[_probe_key(key)] = (digest, probe)
 
@@ -142,7 +139,3 @@ def _integers(value: object, *names: str) -> list[int] | None:
         return None
     numbers = [number for name in names if type(number := value.get(name)) is int]  # a bool is no layer
     return numbers if len(numbers) == len(names) else None
-
-
-def _clamp(number: int, count: int) -> int:
-    return min(max(number, 0), count - 1)

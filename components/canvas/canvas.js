@@ -90,6 +90,16 @@ function formatNumber(value) {
   return sign + (up ? whole + 1 : whole).toLocaleString("en-US");
 }
 
+// Which cells each pixel covers: one when enlarged, a run of them when shrunk.
+function spans(size, padding) {
+  const cells = padding.length;
+  return Array.from({ length: size }, (_, px) => {
+    const from = Math.floor((px * cells) / size);
+    const to = Math.max(from + 1, Math.ceil(((px + 1) * cells) / size));
+    return { from, to, padded: padding.slice(from, to).every(Boolean) };
+  });
+}
+
 // What the server announced to the canvas within `host`, if anything.
 function announced(host) {
   for (const [key, announcement] of window.canvasAnnouncements ?? [])

@@ -205,16 +205,6 @@ function drawOverview(context, theme, matrix, { overview, shown }, scale, colour
   context.strokeRect(overview.x - 0.5, overview.y - 0.5, overview.width + 1, overview.height + 1);
 }
 
-// Which cells each pixel covers: one when enlarged, a run of them when shrunk.
-function spans(size, padding) {
-  const cells = padding.length;
-  return Array.from({ length: size }, (_, px) => {
-    const from = Math.floor((px * cells) / size);
-    const to = Math.max(from + 1, Math.ceil(((px + 1) * cells) / size));
-    return { from, to, padded: padding.slice(from, to).every(Boolean) };
-  });
-}
-
 function hatching(context, theme) {
   const dpr = context.getTransform().a;
   const tile = document.createElement("canvas");

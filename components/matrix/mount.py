@@ -7,10 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from components.canvas import announce, echo_key, module, read_packet, style
+from components.canvas import LAST_SERIAL, announce, clamp, echo_key, module, read_packet, sent, style
 
 _HERE = Path(__file__).parent
-_LAST_SERIAL = 2**53 - 1  # the largest integer a browser counts exactly
 
 _matrix = st.components.v2.component(
     "matrix",
@@ -52,15 +51,14 @@ def read_pick(value: Any, n_rows: int, n_cols: int) -> tuple[int | None, int | N
         number = value.get(name)
         if number is not None and type(number) is not int:
             return None
-        found.append(None if number is None else min(max(number, 0), count - 1))
+        found.append(None if number is None else clamp(number, count))
     if found == [None, None]:
         return None
-    return found[0], found[1], min(max(serial, 0), _LAST_SERIAL)
+    return found[0], found[1], clamp(serial, LAST_SERIAL + 1)
 
 
 def _picked(key: str, n_rows: int, n_cols: int, on_pick: Callable[[int | None, int | None], None] | None) -> None:
-    sent = st.session_state.get(key)
-    pick = read_pick(sent.get("pick") if isinstance(sent, dict) else None, n_rows, n_cols)
+    pick = read_pick(sent(key, "pick"), n_rows, n_cols)
     if pick is None:
         return
     row, col, serial = pick

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from components.canvas import announce, module
+from components.canvas import announce, module, sent
 
 _HERE = Path(__file__).parent
 KINDS = ("word", "special", "pad")
@@ -61,7 +61,6 @@ def read_pick(value: Any, sizes: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _picked(key: str, sizes: Sequence[int], on_pick: Callable[[int, int], None]) -> None:
-    sent = st.session_state.get(key)
-    pick = read_pick(sent.get("pick") if isinstance(sent, dict) else None, sizes)
+    pick = read_pick(sent(key, "pick"), sizes)
     if pick is not None:
         on_pick(*pick)
