@@ -48,23 +48,23 @@ def show(look: Look) -> None:
         part = controls.choice(
             "norm_show", "Of this norm", PARTS, widget=st.segmented_control, label_visibility="collapsed", required=True
         )
+    if part == "tokens":
+        shown = table[table["name"] == name].drop(columns="name")
+    else:
+        shown = {"token": features, "parameters": gains, "mistakes": differences}[part](look, name)
     left, right = st.columns(2)
     with left:
         _overview(look, table, names, name, quantity)
     with right:
         draw = {"tokens": all_tokens, "token": one_token, "parameters": parameters, "mistakes": common_mistakes}[part]
-        draw(look, table, name)
+        draw(look, shown, name)
     largest = table.sort_values("std_in").iloc[-1]
     explain(
         f"The largest variance going in is {format_number(largest['std_in'] ** 2)}, "
         f"at {visible(largest['token'])} in {largest['name']}. "
         f"The median is {format_number((table['std_in'] ** 2).median())}. Click a cell to open its token.",
-        *about(look, name, part),
+        *about(look, name, part, shown),
     )
-    if part == "tokens":
-        shown = table[table["name"] == name].drop(columns="name")
-    else:
-        shown = {"token": features, "parameters": gains, "mistakes": differences}[part](look, name)
     numbers(
         shown,
         name="layernorm",

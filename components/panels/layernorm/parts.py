@@ -10,7 +10,7 @@ from components.labels import visible
 from components.panels.look import Look, chart
 from components.theme import format_number
 from explorer.loading import Norm
-from explorer.stats.layernorm import MISTAKES, mistakes, token_moments
+from explorer.stats.layernorm import MISTAKES, mistakes, token_terms, variance_shares
 
 NAMED: Final = 3
 """Dimensions that are named in the figure and the text: those with the largest shares of the variance."""
@@ -29,9 +29,9 @@ def parse(name: str) -> tuple[Norm, int | None]:
     return "norm1" if kind == "norm1" else "norm2", int(where[1:])
 
 
-def all_tokens(look: Look, table: pd.DataFrame, name: str) -> None:
+def all_tokens(look: Look, shown: pd.DataFrame, name: str) -> None:
     """Mean and standard deviation of each token, entering and leaving."""
-    of_norm = table[table["name"] == name].set_index("pos").reindex(range(len(look.tokens)))  # NaN: padding
+    of_norm = shown.set_index("pos").reindex(range(len(look.tokens)))  # NaN: padding
     figure = norm_detail(
         of_norm["mean_in"].to_numpy(),
         of_norm["std_in"].to_numpy(),
@@ -46,23 +46,23 @@ def all_tokens(look: Look, table: pd.DataFrame, name: str) -> None:
     chart(figure, key="norm", alt=f"Mean and standard deviation of each token before and after {name}")
 
 
-def one_token(look: Look, _: pd.DataFrame, name: str) -> None:
+def one_token(look: Look, shown: pd.DataFrame, name: str) -> None:
     """Every dimension of the chosen token, entering and leaving."""
     before, after = _values(look, name)
     figure = token_strips(
         before,
         after,
         palette=look.palette,
-        named=features(look, name)["dimension"].tolist()[:NAMED],
+        named=shown["dimension"].tolist()[:NAMED],
         title=f"{name}, {visible(look.tokens[look.token])}",
         height=look.height,
     )
     chart(figure, key="strips", alt=f"Every dimension of one token before and after {name}")
 
 
-def parameters(look: Look, _: pd.DataFrame, name: str) -> None:
+def parameters(look: Look, shown: pd.DataFrame, name: str) -> None:
     """Gamma and beta, sorted."""
-    gamma, beta, _eps = _of_model(look, name)
+    gamma, beta = (shown[column].to_numpy() for column in ("gamma", "beta"))
     chart(
         gain_curves(gamma, beta, palette=look.palette, title=f"{name}: gamma and beta, sorted", height=look.height),
         key="gains",
@@ -70,12 +70,11 @@ def parameters(look: Look, _: pd.DataFrame, name: str) -> None:
     )
 
 
-def common_mistakes(look: Look, _: pd.DataFrame, name: str) -> None:
+def common_mistakes(look: Look, shown: pd.DataFrame, name: str) -> None:
     """How much each of the common mistakes would change."""
-    table = differences(look, name)
     figure = difference_bars(
-        table["mistake"].tolist(),
-        table["difference"].to_numpy(),
+        shown["mistake"].tolist(),
+        shown["difference"].to_numpy(),
         palette=look.palette,
         title=f"{name}: what common mistakes change",
         height=look.height,
@@ -87,13 +86,11 @@ def features(look: Look, name: str) -> pd.DataFrame:
     """One row a dimension of the chosen token, the one with the largest share of the variance first."""
     before, after = _values(look, name)
     gamma, beta, _ = _of_model(look, name)
-    centred = before.astype(np.float64) - before.mean(dtype=np.float64)
-    total = float((centred**2).sum())
     table = pd.DataFrame(
         {
             "dimension": np.arange(len(before)),
             "before": before,
-            "share_of_variance": centred**2 / total if total else np.zeros_like(centred),
+            "share_of_variance": np.nan_to_num(variance_shares(before)),  # a constant token has no variance to share
             "gamma": gamma,
             "beta": beta,
             "after": after,
@@ -120,9 +117,9 @@ def differences(look: Look, name: str) -> pd.DataFrame:
     )
 
 
-def about(look: Look, name: str, part: str) -> list[str]:
+def about(look: Look, name: str, part: str, shown: pd.DataFrame) -> list[str]:
     """How to read the right side; for one token with the numbers of its most important dimension in the formula."""
-    eps = _of_model(look, name)[2]
+    gamma, beta, eps = _of_model(look, name)
     rule = "out = (x − mean) / √(variance + eps) · gamma + beta, over the features of one token"
     if part == "tokens":
         return [f"LayerNorm: {rule}; here eps is {format_number(eps)}. Padding is left out."]
@@ -135,22 +132,20 @@ def about(look: Look, name: str, part: str) -> list[str]:
             "LayerNorm needs no mask: it never looks at another token. BatchNorm averages each feature over all "
             "tokens, so padding that is counted changes every token.",
         ]
-    before, _ = _values(look, name)
-    mean, std = (float(value.item()) for value in token_moments(before[None]))
-    ranked = features(look, name)
-    first = ranked.iloc[0]
+    terms = token_terms(_values(look, name)[0], gamma, beta, eps)
+    first = shown.iloc[0]
     named = ", ".join(
         f"{int(row['dimension'])} ({format_number(100 * row['share_of_variance'])} %)"
-        for _, row in ranked.head(NAMED).iterrows()
+        for _, row in shown.head(NAMED).iterrows()
     )
     number = format_number
     return [
         f"Dimensions with most of the variance: {named}.",
-        f"For dimension {int(first['dimension'])}: ({number(first['before'])} − {number(mean)}) / "
-        f"√({number(std**2)} + {number(eps)}) · {number(first['gamma'])} + {number(first['beta'])} = "
+        f"For dimension {int(first['dimension'])}: ({number(first['before'])} − {number(terms.mean)}) / "
+        f"√({number(terms.variance)} + {number(eps)}) · {number(first['gamma'])} + {number(first['beta'])} = "
         f"{number(first['after'])}.",
         "eps is of no weight here: the variance is far larger."
-        if std**2 > 1e4 * eps
+        if terms.variance > 1e4 * eps
         else "eps matters here: the variance is not far larger.",
     ]
 
