@@ -56,7 +56,7 @@ class Shared:
     batches: BoundedCache[Reading]
     runs: BoundedCache[Run]
     payloads: BoundedCache[bytes]
-    scores: BoundedCache[pd.DataFrame]
+    tables: BoundedCache[pd.DataFrame]
     proofs: BoundedCache[list[Claim]]
 
 
@@ -70,9 +70,7 @@ def shared() -> Shared:
         ),
         runs=BoundedCache(max_entries=32, max_bytes=2**30, size_of=lambda run: run.n_bytes),
         payloads=BoundedCache(max_entries=512, max_bytes=128 * 2**20, size_of=len),
-        scores=BoundedCache(
-            max_entries=64, max_bytes=16 * 2**20, size_of=lambda table: int(table.memory_usage().sum())
-        ),
+        tables=BoundedCache(max_entries=64, max_bytes=16 * 2**20, size_of=lambda kept: int(kept.memory_usage().sum())),
         proofs=BoundedCache(max_entries=64, max_bytes=2**20, size_of=len),
     )
 
@@ -238,8 +236,12 @@ def payload(found: Answer, sentence: int, key: Hashable, make: Callable[[], byte
 
 def head_scores(found: Answer, sentence: int) -> pd.DataFrame:
     """The scores of all heads in one sentence."""
-    key = (found.key, sentence)
-    return shared().scores.get(key, lambda: found.run.tables.heads(sentence=sentence)).copy(deep=False)
+    return table(found, sentence, "scores", lambda: found.run.tables.heads(sentence=sentence))
+
+
+def table(found: Answer, sentence: int, key: Hashable, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """A table of one sentence of a run that is too dear to make at every click. `key` says which."""
+    return shared().tables.get((found.key, sentence, key), make).copy(deep=False)
 
 
 def proof(found: Answer) -> list[Claim]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from components.canvas import write_packet
+from components.canvas import read_packet, write_packet
 from components.labels import EMPTY
 
 VERSION = 1
@@ -106,3 +106,10 @@ def pack_matrix(matrix: Matrix) -> bytes:
     parts = [matrix.values, *(side.values for side in matrix.sides)]
     body = b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
     return write_packet(header, body)
+
+
+def packed_values(payload: bytes) -> np.ndarray:
+    """The values `[row, col]` of what `pack_matrix` made, read-only."""
+    header, body = read_packet(payload)
+    shape = len(header["rows"]), len(header["cols"])
+    return np.frombuffer(body, dtype="<f4", count=shape[0] * shape[1]).reshape(shape)

@@ -32,7 +32,9 @@ def show(look: Look, display: Display, row: Any) -> None:
     with row:
         _buttons(look, off)
     after = state.without(look.answer, off)
-    heads = attention_change(run, after, sentence=look.sentence)
+    heads = state.table(
+        look.answer, look.sentence, ("heads", off), lambda: attention_change(run, after, sentence=look.sentence)
+    )
     change = heads.pivot(index="layer", columns="head", values="change").to_numpy()
     left, middle, right = st.columns(3)
     with left:
@@ -41,7 +43,9 @@ def show(look: Look, display: Display, row: Any) -> None:
         with place:
             _head(look, display, which, name, off)
     _stream(look, after, off)
-    outputs = output_change(run, after, sentence=look.sentence)
+    outputs = state.table(
+        look.answer, look.sentence, ("outputs", off), lambda: output_change(run, after, sentence=look.sentence)
+    )
     explain(*_summary(look, off, outputs["cosine"].to_numpy(), change), about_display(look, display))
     downloads = {"Output of each token as CSV": lambda: outputs, "Change of each head as CSV": lambda: heads}
     numbers(outputs, name="ablation", downloads=downloads)

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from components import controls, state
-from components.matrix import matrix_canvas, pack_matrix
+from components.matrix import matrix_canvas, pack_matrix, packed_values
 from components.panels.attention.display import Display
 from components.panels.attention.grid import grid, score_picker
 from components.panels.attention.head import choose_token
@@ -35,11 +35,10 @@ def show(look: Look, display: Display, row: Any) -> None:
     with left:
         grid(look, display, score=score)
     with right:
-        matrix = sum_matrix(look, display, name)
+        key = ("sum", name, look.layer, display.key)
+        payload = state.payload(look.answer, look.sentence, key, lambda: pack_matrix(sum_matrix(look, display, name)))
         matrix_canvas(
-            state.payload(
-                look.answer, look.sentence, ("sum", name, look.layer, display.key), lambda: pack_matrix(matrix)
-            ),
+            payload,
             key="sum_matrix",
             height=look.height,
             scale=state.get("scale"),
@@ -55,7 +54,7 @@ def show(look: Look, display: Display, row: Any) -> None:
     )
     rows, cols = np.flatnonzero(~display.row_padding), np.flatnonzero(~display.padding[display.cols])
     names = np.array(display.names, dtype=object)
-    values = matrix.values[np.ix_(rows, cols)]
+    values = packed_values(payload)[np.ix_(rows, cols)]
     strongest = values.argmax(axis=-1)
     table = pd.DataFrame(
         {
