@@ -216,6 +216,15 @@ def test_a_score_in_the_grid_is_that_of_the_table() -> None:
     assert score["label"] == "On the previous token"
 
 
+@pytest.mark.parametrize("show", ["map", "lines", "sums", "queries"])
+def test_the_formula_of_a_score_is_shown_where_the_grid_carries_it(show: str) -> None:
+    page = Page(**SMALL, show=show).ok()
+    assert "Numbers in the grid" not in page.explanation
+    page.set("score", "previous").ok()
+    formula = "On the previous token: mean over queries q that have one of w[q, q − 1]."
+    assert f"Numbers in the grid, {formula}" in page.explanation
+
+
 def test_a_head_that_is_switched_off_is_off_in_the_second_map_alone() -> None:
     page = Page(show="ablation", sel="1.8").ok()
     assert page.link.get("off") is None

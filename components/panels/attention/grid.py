@@ -19,6 +19,12 @@ def score_picker(look: Look) -> GridScore | None:
     return None if name == "none" else grid_score(look, name)
 
 
+def about_score() -> str:
+    """What the numbers in the grid are, if there are any."""
+    name = state.get("score")
+    return "" if name == "none" else f"Numbers in the grid, {SCORES[name].label}: {SCORES[name].formula}."
+
+
 def grid(
     look: Look, display: Display, *, score: GridScore | None, off: frozenset[tuple[int, int]] = frozenset()
 ) -> None:

@@ -11,7 +11,7 @@ from components import controls, state
 from components.labels import visible
 from components.matrix import matrix_canvas, pack_matrix
 from components.panels.attention.display import Display
-from components.panels.attention.grid import grid, score_picker
+from components.panels.attention.grid import about_score, grid, score_picker
 from components.panels.attention.matrices import head_matrix
 from components.panels.look import Look, explain, numbers
 from components.theme import format_number
@@ -35,6 +35,7 @@ def show(look: Look, display: Display, row: Any) -> None:
         if state.get("show") == "map"
         else "Lines run from the token that looks (query) to the token that is looked at (key).",
         _strongest_link(look),
+        about_score(),
         about_display(look, display),
         about_padding(look),
     )

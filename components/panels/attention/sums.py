@@ -10,7 +10,7 @@ import streamlit as st
 from components import controls, state
 from components.matrix import matrix_canvas, pack_matrix, packed_values
 from components.panels.attention.display import Display
-from components.panels.attention.grid import grid, score_picker
+from components.panels.attention.grid import about_score, grid, score_picker
 from components.panels.attention.head import choose_token
 from components.panels.attention.matrices import sum_matrix
 from components.panels.look import Look, explain, numbers
@@ -51,6 +51,7 @@ def show(look: Look, display: Display, row: Any) -> None:
         f"mean, I the identity and l the layer of the chosen head, {look.layer}.",
         "Padding is removed first." if look.padding.any() else "",
         _about_mask(look),
+        about_score(),
     )
     rows, cols = np.flatnonzero(~display.row_padding), np.flatnonzero(~display.padding[display.cols])
     names = np.array(display.names, dtype=object)
