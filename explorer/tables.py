@@ -1,8 +1,6 @@
 """The statistics of one run as tidy tables: one observation a row, padding left out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,7 +8,7 @@ import pandas as pd
 from explorer.model.positions import position_ids
 from explorer.stats.attention import attention_entropy
 from explorer.stats.heads import head_scores
-from explorer.stats.layernorm import token_moments
+from explorer.stats.layernorm import layer_norm, token_moments
 from explorer.stats.residual import cosine, l2_norm, mean_cosine
 from explorer.text import Batch
 from explorer.trace import Trace
@@ -84,15 +82,23 @@ class Tables:
     def layernorm(self, *, sentence: int | None = None) -> pd.DataFrame:
         """One row a norm and real token: mean and population std of what goes in and what comes out.
 
-        `norm` is `embed`, `norm1`, `norm2` or `final`; `layer` is <NA> for the first and the last of them.
+        `norm` is `embed`, `norm1`, `norm2` or `final`; `layer` is <NA> for the first and the last of them. What is
+        `_normalised` is between: (x - mean) / sqrt(var + eps), before gamma and beta. Its std is 1 but for eps, whose
+        share in the root is `eps_share`, eps / (var + eps): near 0, and 1 for a constant token.
         """
         rows = part(sentence, len(self.batch.sentences))
+        trace, config = self.trace, self.trace.config
+        eps = config.norm_eps
 
         def moments(norm_in: np.ndarray, norm_out: np.ndarray) -> dict[str, np.ndarray]:
-            (mean_in, std_in), (mean_out, std_out) = token_moments(norm_in[rows]), token_moments(norm_out[rows])
-            return {"mean_in": mean_in, "std_in": std_in, "mean_out": mean_out, "std_out": std_out}
+            values = norm_in[rows]
+            normalised = layer_norm(values, np.ones(config.d_model), np.zeros(config.d_model), eps)
+            sides = {"in": values, "normalised": normalised, "out": norm_out[rows]}
+            measured: dict[str, np.ndarray] = {}
+            for side, array in sides.items():
+                measured[f"mean_{side}"], measured[f"std_{side}"] = token_moments(array)
+            return measured | {"eps_share": eps / (measured["std_in"] ** 2 + eps)}
 
-        trace, config = self.trace, self.trace.config
         frames = []
         if config.embedding_norm:
             measured = moments(trace.embedding("norm.in"), trace.embedding("norm.out"))
@@ -118,28 +124,28 @@ class Tables:
         return pd.concat(frames, ignore_index=True)
 
     def stream(self, *, sentence: int | None = None) -> pd.DataFrame:
-        """One row a checkpoint of the residual stream and real token: its L2 norm.
+        """One row a checkpoint of the residual stream and real token: its length, and how it came from the one before.
 
-        Checkpoints are `pre` of layer 0, then `mid` and `post` of each layer, then `final` where there is a final
-        norm. What enters a later layer is the `post` of the layer before.
+        Checkpoints are those of `Trace.checkpoints`. `norm` is the L2 norm. `turned` is the cosine between the token's
+        vector here and at the checkpoint before: 1 where its length alone has changed, 0 after a right angle. `added`
+        is the L2 norm of what attention (at `mid`) or feed-forward (at `post`) added on the way, and `added_cosine` its
+        cosine with the stream that it was added to: below 0 it takes from what is there, 0 adds something new. NaN
+        where there is no checkpoint before, or nothing was added.
         """
-        rows = part(sentence, len(self.batch.sentences))
-        frames = [
-            self._per_token(rows, {"norm": l2_norm(values[rows])}, point=point, layer=layer)
-            for point, layer, values in self._checkpoints()
-        ]
-        return pd.concat(frames, ignore_index=True)
-
-    def successive(self, *, sentence: int | None = None) -> pd.DataFrame:
-        """One row a checkpoint but the first and real token: cosine between its vector there and the one before.
-
-        1 where its length alone has changed, 0 where it has turned by a right angle. Checkpoints as in `stream`.
-        """
-        rows = part(sentence, len(self.batch.sentences))
-        frames = [
-            self._per_token(rows, {"cosine": cosine(after[rows], before[rows])}, point=point, layer=layer)
-            for (_, _, before), (point, layer, after) in pairwise(self._checkpoints())
-        ]
+        rows, trace = part(sentence, len(self.batch.sentences)), self.trace
+        frames = []
+        before: np.ndarray | None = None
+        for point, layer in trace.checkpoints():
+            stream = trace.stream(point, layer)[rows]
+            none = np.full(stream.shape[:-1], np.nan)
+            measured = {"norm": l2_norm(stream), "turned": none, "added": none, "added_cosine": none}
+            if before is not None:
+                measured["turned"] = cosine(stream, before)
+                if point != "final":
+                    added = (trace.attn_out(layer) if point == "mid" else trace.ff_out(layer))[rows]
+                    measured |= {"added": l2_norm(added), "added_cosine": cosine(added, before)}
+            frames.append(self._per_token(rows, measured, layer=layer, point=point))
+            before = stream
         return pd.concat(frames, ignore_index=True)
 
     def similarity(self, *, sentence: int | None = None) -> pd.DataFrame:
@@ -150,42 +156,15 @@ class Tables:
         rows = part(sentence, len(self.batch.sentences))
         padding = self.batch.key_padding_mask.numpy()[rows]
         frames = []
-        for point, layer, values in self._checkpoints():
-            columns = {"point": point, "n_tokens": (~padding).sum(axis=1), "cosine": mean_cosine(values[rows], padding)}
+        for point, layer in self.trace.checkpoints():
+            cosines = mean_cosine(self.trace.stream(point, layer)[rows], padding)
+            columns = {"point": point, "n_tokens": (~padding).sum(axis=1), "cosine": cosines}
             frames.append(pd.DataFrame({"sentence": np.arange(len(padding)) + rows.start, "layer": layer, **columns}))
         return pd.concat([frame.astype({"layer": "Int64"}) for frame in frames], ignore_index=True)
-
-    def additions(self, *, sentence: int | None = None) -> pd.DataFrame:
-        """One row a layer and real token: L2 norm of what attention and feed-forward add, and cosine with the stream.
-
-        A cosine below 0 takes from what is there already; 0 adds something new.
-        """
-        rows, trace = part(sentence, len(self.batch.sentences)), self.trace
-        frames = []
-        for layer in range(trace.config.n_layers):
-            measured = {}
-            for name, added, stream in (
-                ("attn", trace.attn_out(layer)[rows], trace.resid("pre", layer)[rows]),
-                ("ff", trace.ff_out(layer)[rows], trace.resid("mid", layer)[rows]),
-            ):
-                measured[f"{name}_out"] = l2_norm(added)
-                measured[f"{name}_cosine"] = cosine(added, stream)
-            frames.append(self._per_token(rows, measured, layer=layer))
-        return pd.concat(frames, ignore_index=True)
 
     def shapes(self) -> pd.DataFrame:
         """Every site with its shape, bytes, parameters and FLOPs: see `Trace.shapes`."""
         return self.trace.shapes()
-
-    def _checkpoints(self) -> Iterator[tuple[str, int | None, np.ndarray]]:
-        """Point, layer and stream `[batch, pos, d_model]`, from the embeddings to the end."""
-        trace = self.trace
-        yield "pre", 0, trace.resid("pre", 0)
-        for layer in range(trace.config.n_layers):
-            yield "mid", layer, trace.resid("mid", layer)
-            yield "post", layer, trace.resid("post", layer)
-        if trace.config.final_norm:
-            yield "final", None, trace.final_norm("out")
 
     def _per_token(
         self, rows: slice, measured: dict[str, np.ndarray], *, layer: int | None = None, **labels: str

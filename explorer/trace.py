@@ -15,6 +15,8 @@ from explorer.stats.shapes import parameters_and_flops
 from explorer.tape import SITES, site_names
 
 Array = np.ndarray
+Point = Literal["pre", "mid", "post", "final"]
+"""A place in a layer where the stream is read; `final` is after the final norm."""
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
@@ -97,6 +99,22 @@ class Trace:
         """The stream entering the layer (`pre`), the feed-forward sublayer (`mid`) or the next layer (`post`)."""
         return self._layers(f"resid_{_one_of(point, 'pre', 'mid', 'post')}", layer)
 
+    def checkpoints(self) -> list[tuple[Point, int | None]]:
+        """Where the stream is compared, in order: point and layer, as `stream` takes them.
+
+        `pre` of layer 0, then `mid` and `post` of each layer, then `final` where there is a final norm. What enters a
+        later layer is the `post` of the layer before. The same points for Pre-LN and Post-LN.
+        """
+        inside: list[tuple[Point, int | None]] = [
+            (point, layer) for layer in range(self.config.n_layers) for point in ("mid", "post")
+        ]
+        after: list[tuple[Point, int | None]] = [("final", None)] if self.config.final_norm else []
+        return [("pre", 0), *inside, *after]
+
+    def stream(self, point: Point, layer: int | None = None) -> Float[Array, "batch pos d_model"]:
+        """The stream at one checkpoint: see `checkpoints`."""
+        return self.final_norm("out") if point == "final" else self.resid(point, layer)
+
     def norm(
         self, name: Literal["norm1", "norm2"], side: Literal["in", "out"], layer: int | None = None
     ) -> Float[Array, "*layer batch pos d_model"]:
@@ -120,6 +138,21 @@ class Trace:
             KeyError: If this architecture has none.
         """
         return to_numpy(self._value(f"final_norm.{_one_of(side, 'in', 'out')}"))
+
+    def tensor(self, site: str, layer: int | None = None) -> Float[Array, "*axes"]:
+        """Any recorded value by its name in the catalogue `SITES`, for who lets a person choose one.
+
+        A site of a layer is named without it, such as `attn.q`. Code that knows what it wants uses the other accessors.
+
+        Raises:
+            KeyError: If there is no such site in this architecture.
+            IndexError: If there is no such layer.
+        """
+        if site in SITES:
+            return to_numpy(self._value(site))
+        if f"layers.*.{site}" not in SITES or layer is None:
+            raise KeyError(f"{site} of layer {layer} is not in the catalogue")
+        return self.scores(layer) if site == "attn.scores" else self._layers(site, layer)
 
     def sites(self) -> list[str]:
         """The recorded sites, and the scores that are computed on demand."""

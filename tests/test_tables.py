@@ -54,7 +54,7 @@ def test_positions_count_real_tokens_wherever_padding_stands(run):
 
 @pytest.mark.parametrize("sentence", [0, 1])
 def test_one_sentence_is_a_part_of_the_whole_table(run, sentence):
-    for name in ("attention", "layernorm", "residual", "stream", "successive", "similarity", "additions"):
+    for name in ("attention", "layernorm", "residual", "stream", "similarity"):
         whole = getattr(run.tables, name)()
         part = getattr(run.tables, name)(sentence=sentence)
         assert part.equals(whole[whole["sentence"] == sentence].reset_index(drop=True)), name
@@ -117,6 +117,19 @@ def test_layernorm_has_every_norm_with_population_moments(run):
             picked = array[rows["sentence"], rows["pos"]].astype(float)
             assert_allclose(rows[f"mean_{side}"], picked.mean(axis=-1), rtol=0, atol=1e-12)
             assert_allclose(rows[f"std_{side}"], np.sqrt(((picked - picked.mean(-1, keepdims=True)) ** 2).mean(-1)))
+        variance = arrays["in"][rows["sentence"], rows["pos"]].astype(float).var(axis=-1)
+        eps = run.config.norm_eps
+        assert_allclose(rows["mean_normalised"], 0, atol=1e-12)
+        assert_allclose(rows["std_normalised"], np.sqrt(variance / (variance + eps)))
+        assert_allclose(rows["eps_share"], eps / (variance + eps))
+
+
+def test_eps_is_all_that_is_left_of_a_constant_token():
+    """One feature is constant by itself: its variance is 0, so it becomes 0 before gamma and beta, and then beta."""
+    model = explorer.build(explorer.EncoderConfig(n_layers=1, n_heads=1, d_model=1, d_ff=1))
+    table = explorer.run(model, model.batch(["one two"])).tables.layernorm()
+    for name, expected in {"std_in": 0, "std_normalised": 0, "eps_share": 1, "mean_out": 0}.items():
+        assert (table[name] == expected).all(), name
 
 
 def test_residual_norms_are_those_of_the_stream(run):
@@ -164,16 +177,14 @@ def cosine(x, y):
     return (x * y).sum(axis=-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
 
 
-def test_successive_cosines_are_between_a_checkpoint_and_the_one_before(run):
-    table, stream = run.tables.successive(), checkpoints(run)
+def test_the_stream_turns_between_a_checkpoint_and_the_one_before(run):
+    table, stream = run.tables.stream(), checkpoints(run)
     n_real = sum(LENGTHS.values())
-    assert len(table) == n_real * (len(stream) - 1)
-    for index, (point, layer) in enumerate(CHECKPOINTS[1 : len(stream)]):
+    assert table["turned"].iloc[:n_real].isna().all()
+    for index in range(1, len(stream)):
         rows = table.iloc[n_real * index : n_real * (index + 1)]
-        assert set(rows["point"]) == {point}
-        assert rows["layer"].isna().all() if layer is None else (rows["layer"] == layer).all()
-        expected = cosine(stream[index + 1], stream[index])
-        assert_allclose(rows["cosine"], expected[rows["sentence"], rows["pos"]], atol=1e-12)
+        expected = cosine(stream[index], stream[index - 1])
+        assert_allclose(rows["turned"], expected[rows["sentence"], rows["pos"]], atol=1e-12)
 
 
 def test_similarity_is_the_mean_over_pairs_of_real_tokens(run):
@@ -190,15 +201,15 @@ def test_similarity_is_the_mean_over_pairs_of_real_tokens(run):
 
 
 def test_additions_have_the_length_and_the_direction_of_what_is_added(run):
-    table = run.tables.additions()
-    assert len(table) == 2 * sum(LENGTHS.values())
+    table = run.tables.stream()
+    assert table[table["point"].isin(["pre", "final"])][["added", "added_cosine"]].isna().all(axis=None)
     for layer in range(2):
-        rows = table[table["layer"] == layer]
-        at = (rows["sentence"], rows["pos"])
-        for name, added, before in (("attn", run.trace.attn_out, "pre"), ("ff", run.trace.ff_out, "mid")):
+        for point, added, before in (("mid", run.trace.attn_out, "pre"), ("post", run.trace.ff_out, "mid")):
+            rows = table[(table["layer"] == layer) & (table["point"] == point)]
+            at = (rows["sentence"], rows["pos"])
             vectors, stream = added(layer).astype(float), run.trace.resid(before, layer).astype(float)
-            assert_allclose(rows[f"{name}_out"], np.linalg.norm(vectors, axis=-1)[at])
-            assert_allclose(rows[f"{name}_cosine"], cosine(vectors, stream)[at], atol=1e-12)
+            assert_allclose(rows["added"], np.linalg.norm(vectors, axis=-1)[at])
+            assert_allclose(rows["added_cosine"], cosine(vectors, stream)[at], atol=1e-12)
 
 
 def test_the_shortest_text_has_one_pair_of_tokens():

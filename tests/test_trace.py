@@ -179,3 +179,28 @@ def test_bfloat16_becomes_float32_at_the_border():
     array = to_numpy(torch.tensor([1.5, math.inf], dtype=torch.bfloat16, requires_grad=True))
     assert array.dtype == np.float32
     assert array.tolist() == [1.5, math.inf]
+
+
+def test_the_checkpoints_are_the_stream_in_order(run):
+    """Each leads to the tensor that its name says, and none is left out."""
+    trace = run.trace
+    points = trace.checkpoints()
+    inside = [(point, layer) for layer in range(run.config.n_layers) for point in ("mid", "post")]
+    assert points == [("pre", 0), *inside, *([("final", None)] if run.config.final_norm else [])]
+    for point, layer in points:
+        expected = trace.final_norm("out") if point == "final" else trace.resid(point, layer)
+        assert np.array_equal(trace.stream(point, layer), expected)
+
+
+def test_any_site_of_the_catalogue_can_be_asked_for_by_name(run):
+    """The scores too, which are made on demand. What the architecture has not, or no layer of it, is an error."""
+    for site, shape in run.trace.shapes().set_index("site")["shape"].items():
+        name, layer = (site.split(".", 2)[2], int(site.split(".")[1])) if site.startswith("layers.") else (site, None)
+        assert run.trace.tensor(name, layer).shape == shape
+    assert np.array_equal(run.trace.tensor("attn.scores", 1), run.trace.scores(1))
+    assert np.array_equal(run.trace.tensor("ff_out", 1), run.trace.ff_out(1))
+    for wrong in (("attn.q", None), ("attn.x", 0), ("layers.0.attn.q", 0), ("final_norm.x", None)):
+        with pytest.raises(KeyError):
+            run.trace.tensor(*wrong)
+    with pytest.raises(IndexError, match="layer 9"):
+        run.trace.tensor("attn.q", 9)

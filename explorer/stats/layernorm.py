@@ -155,6 +155,8 @@ class Mistake:
     """What a mistake gives."""
 
     out: Float64[np.ndarray, "batch pos d_model"]
+    right: Float64[np.ndarray, "batch pos d_model"]
+    """What it is held against: LayerNorm, or for `no_mask` BatchNorm over real tokens."""
     difference: float
     """The largest absolute difference to the right one, over real tokens."""
 
@@ -183,4 +185,4 @@ def mistakes(
         "minus_beta": (right - 2 * beta, right),
         "no_mask": (features.out_padded * gamma + beta, features.out * gamma + beta),
     }
-    return {name: Mistake(out, float(np.abs(out - fair)[~padding].max())) for name, (out, fair) in wrong.items()}
+    return {name: Mistake(out, fair, float(np.abs(out - fair)[~padding].max())) for name, (out, fair) in wrong.items()}

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from explorer.config import EncoderConfig, nearest_divisor
+from explorer.config import LIMITS, EncoderConfig, nearest_divisor
 from explorer.tape import SITES
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -240,8 +240,9 @@ def _grown(config: EncoderConfig, over: Size, value: int) -> EncoderConfig:
     if over == "depth":
         return replace(config, n_layers=value)
     if over == "width":
-        d_ff = max(1, round(value * config.d_ff / config.d_model))
-        return replace(config, d_model=value, d_ff=d_ff, n_heads=nearest_divisor(value, config.n_heads))
+        return replace(
+            config, d_model=value, d_ff=_scaled_d_ff(config, value), n_heads=nearest_divisor(value, config.n_heads)
+        )
     return config
 
 
@@ -253,3 +254,19 @@ def crossover_length(config: EncoderConfig) -> int:
     2 D. Scores and weighted sum alone (4 T^2 D) pass feed-forward from D_ff + 1 tokens on.
     """
     return max(1, config.d_ff - 2 * config.d_model + 1)
+
+
+def crossover_width(config: EncoderConfig, pos: int) -> int | None:
+    """The largest d_model up to which attention costs more FLOPs than feed-forward, at this length and ratio of d_ff.
+
+    With T tokens that is where D_ff - 2 D is still below T: up to 7 with 16 tokens and D_ff = 4 D. None where there is
+    no such width, or attention costs more at every width.
+    """
+    widths = range(1, LIMITS["d_model"][1] + 1)
+    above = [width for width in widths if _scaled_d_ff(config, width) - 2 * width < pos]
+    return above[-1] if above and above[-1] < widths[-1] else None
+
+
+def _scaled_d_ff(config: EncoderConfig, d_model: int) -> int:
+    """The feed-forward width of the same ratio to another d_model."""
+    return max(1, round(d_model * config.d_ff / config.d_model))

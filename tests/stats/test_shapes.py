@@ -8,7 +8,7 @@ import explorer
 from explorer import BERT_BASE, MINILM, PAPER_BASE, ConfigError, build
 from explorer.model import build_encoder
 from explorer.stats import cost_by_part, count_parameters, parameters_and_flops
-from explorer.stats.shapes import crossover_length, growth, steps
+from explorer.stats.shapes import crossover_length, crossover_width, growth, steps
 from tests.helpers import tiny
 from tests.inputs import ARCHITECTURES
 
@@ -221,3 +221,21 @@ def test_a_narrow_feed_forward_is_overtaken_from_the_first_token():
 def test_scores_alone_overtake_feed_forward_at_d_ff():
     table = growth(MINILM, "length", [1_536, 1_537], batch=1, pos=1)
     assert (table["score_flops"] > table["feed_forward_flops"]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("config", [MINILM, PAPER_BASE, tiny(d_ff=20), tiny(d_ff=17)])
+@pytest.mark.parametrize("pos", [1, 16, 512])
+def test_attention_costs_more_up_to_the_crossover_in_width(config, pos):
+    """By hand for MiniLM and 16 tokens: (4 - 2) x 7 is below 16, (4 - 2) x 8 is not."""
+    last = crossover_width(config, pos)
+    if last is None:
+        return
+    table = growth(config, "width", [last, last + 1], batch=1, pos=pos)
+    assert (table["attention_flops"] > table["feed_forward_flops"]).tolist() == [True, False]
+    assert crossover_width(MINILM, 16) == 7
+
+
+def test_some_encoders_have_no_crossover_in_width():
+    """Attention costs more at every width, or at none: one token and d_ff = 4 d_model."""
+    assert crossover_width(tiny(d_ff=16), 16) is None
+    assert crossover_width(MINILM, 1) is None
