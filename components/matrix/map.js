@@ -29,7 +29,8 @@ function labelTicks(context, theme, matrix, scale, width) {
   context.font = font(1, theme.family);
   const ticks = ticksOf(matrix, scale).map((value) => {
     const place = placeOf(value, matrix, scale);
-    const text = `${scale === "log" && matrix.low >= 0 && !place ? "≤ " : ""}${formatNumber(value)}`;
+    const [below, above] = [matrix.beyond[0] || (scale === "log" && matrix.low >= 0), matrix.beyond[1]];
+    const text = `${{ 0: below ? "≤ " : "", 1: above ? "≥ " : "" }[place] ?? ""}${formatNumber(value)}`;
     const align = { 0: "left", 1: "right" }[place] ?? "center";
     const size = context.measureText(text).width;
     return { place, text, align, size, start: place * width - { left: 0, right: size, center: size / 2 }[align] };
@@ -99,16 +100,19 @@ function measureMap(context, theme, matrix, width, height, origin) {
     [px, py] = pitches(n, m, width - left - right, height - top - 4);
     if (columnNames(px) > top) top = columnNames(0), [px, py] = pitches(n, m, width - left - right, height - top - 4);
   }
-  if (Math.min(px, py) < smallest) {
+  if (Math.min(px, py) < smallest && !matrix.whole) {
     let across = clamp(0.27 * width, 90, 240);
     if (!matrix.square) across = Math.min(across, Math.max(60, m * 2));
-    const down = Math.min(height - top - 4, matrix.square ? (across * n) / m : Math.max(60, n * 5));
+    const tall = matrix.square ? 0 : (height - top - 4) / n; // rows that all fit fill the height
+    let down = Math.min(height - top - 4, matrix.square ? (across * n) / m : Math.max(60, n * 5));
     const room = width - left - right - across - 18;
     let columns = Math.max(1, Math.min(m, Math.floor(room / LEGIBLE)));
     px = LEGIBLE;
     if (!matrix.square && room / m >= smallest) [columns, px] = [m, Math.min(LARGEST, room / m)];
-    const lines = Math.max(1, Math.min(n, Math.floor((height - top - 4) / LEGIBLE)));
-    py = LEGIBLE;
+    const fit = tall >= LEGIBLE;
+    const lines = fit ? n : Math.max(1, Math.min(n, Math.floor((height - top - 4) / LEGIBLE)));
+    py = fit ? Math.min(LARGEST, tall) : LEGIBLE;
+    if (fit) down = n * py;
     shown = [clamp(origin[0], 0, n - lines), clamp(origin[1], 0, m - columns), lines, columns];
     overview = { x: left + columns * px + right + 16, y: top, width: across, height: down };
   }
@@ -140,17 +144,22 @@ function drawMap(context, theme, matrix, geometry, scale) {
   const colours = colourTable(matrix.low < 0 ? theme.diverging : theme.ramp);
   const css = (word) => `rgb(${word & 255} ${(word >> 8) & 255} ${(word >> 16) & 255})`;
   const seam = Math.min(px, py) >= 14 ? 1 : 0;
-  for (let r = 0; r < n; r++)
+  const box = { x: left, y: top, width: m * px, height: n * py };
+  const tiny = matrix.whole && Math.min(px, py) < SMALLEST.free; // then a pixel may cover several cells
+  if (tiny) drawPixels(context, theme, matrix, box, scale, colours);
+  for (let r = 0; r < n && !tiny; r++)
     for (let c = 0; c < m; c++) {
       const value = matrix.values[(r0 + r) * matrix.cols.length + c0 + c];
       if (matrix.rowPadding[r0 + r] || matrix.colPadding[c0 + c] || Number.isNaN(value)) continue; // hatched below
       const [x0, x1] = [Math.round(left + c * px), Math.round(left + (c + 1) * px)];
       const [y0, y1] = [Math.round(top + r * py), Math.round(top + (r + 1) * py)];
-      context.fillStyle = css(colours[Math.round(255 * placeOf(value, matrix, scale))]);
+      const word = colours[Math.round(255 * placeOf(value, matrix, scale))];
+      context.fillStyle = css(word);
       context.fillRect(x0, y0, x1 - x0 - seam, y1 - y0 - seam);
+      if (matrix.written) writeValue(context, theme, value, word, [x0, y0, px, py]);
     }
   const pattern = hatching(context, theme);
-  for (let r = 0; r < n; r++) {
+  for (let r = 0; r < n && !tiny; r++) {
     if (matrix.rowPadding[r0 + r]) hatched(0, r, m, 1);
     else
       for (let c = 0; c < m; c++)
@@ -173,13 +182,27 @@ function drawMap(context, theme, matrix, geometry, scale) {
       }
     context.stroke();
   }
-  if (overview) drawOverview(context, theme, matrix, geometry, scale, colours);
+  if (!overview) return;
+  drawPixels(context, theme, matrix, overview, scale, colours);
+  context.strokeRect(overview.x - 0.5, overview.y - 0.5, overview.width + 1, overview.height + 1);
 }
 
-// All cells in a small place: each pixel is the value furthest from 0 of the cells it covers.
-function drawOverview(context, theme, matrix, { overview, shown }, scale, colours) {
+// The value in the middle of its cell, dark on light and light on dark, where it has room.
+function writeValue(context, theme, value, word, [x, y, px, py]) {
+  context.font = font(1, theme.family);
+  const text = formatNumber(value);
+  if (context.measureText(text).width + 6 > px || py < LABEL + 4) return;
+  const light = 0.299 * (word & 255) + 0.587 * ((word >> 8) & 255) + 0.114 * ((word >> 16) & 255) > 140;
+  context.fillStyle = light ? "#10161f" : "#ffffff";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text, x + px / 2, y + py / 2);
+}
+
+// All cells in a box: each pixel is the value furthest from 0 of the cells it covers.
+function drawPixels(context, theme, matrix, box, scale, colours) {
   const dpr = context.getTransform().a;
-  const [width, height] = [Math.round(overview.width * dpr), Math.round(overview.height * dpr)];
+  const [width, height] = [Math.round(box.width * dpr), Math.round(box.height * dpr)];
   const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
   const [back, line] = theme.hatch.map((hex) => abgr(rgb(hex)));
@@ -200,9 +223,7 @@ function drawOverview(context, theme, matrix, { overview, shown }, scale, colour
       const hatch = (x + y) % Math.round(5 * dpr) < 1.2 * dpr ? line : back;
       out[y * width + x] = found ? colours[Math.round(255 * placeOf(best, matrix, scale))] : hatch;
     }
-  context.putImageData(image, Math.round(overview.x * dpr), Math.round(overview.y * dpr)); // device pixels
-  context.strokeStyle = theme.border;
-  context.strokeRect(overview.x - 0.5, overview.y - 0.5, overview.width + 1, overview.height + 1);
+  context.putImageData(image, Math.round(box.x * dpr), Math.round(box.y * dpr)); // device pixels
 }
 
 function hatching(context, theme) {
@@ -288,7 +309,7 @@ function drawMarks(context, theme, matrix, geometry, { cross, marked }) {
   sides.forEach((width, side) => {
     x += width;
     weight(true);
-    context.fillText(matrix.sides[side], x, top - 9);
+    context.fillText(matrix.sides[side], x, top - 9 - Math.max(0, (LABEL - py) / 2));
     for (const row of namedOf(r0, n, py, namingStep(py), [cross?.row ?? null])) {
       if (matrix.rowPadding[row]) continue;
       weight(row === cross?.row);

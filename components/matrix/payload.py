@@ -13,6 +13,8 @@ from components.labels import EMPTY
 VERSION = 1
 MAX_SIDE = 4096
 """Most rows or columns: 32 layers of 128 heads."""
+CLEAR = 99
+"""The percentile of all sizes at which colours around 0 end where `clear_end` chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class Matrix:
     col_padding: np.ndarray | None = None
     square: bool = True
     """Whether a cell is as wide as it is high."""
+    whole: bool = False
+    """Whether all of it is drawn at once however small a cell becomes; else a window on it, where cells are legible."""
+    written: bool = False
+    """Whether the value stands in each cell that has room for it."""
     row_group: int = 1
     """Rows that belong together, such as the heads of a layer: a line parts the groups."""
     chosen_row: int | None = None
@@ -98,6 +104,9 @@ def pack_matrix(matrix: Matrix) -> bytes:
         "row_padding": flags(matrix.row_padding, len(matrix.rows)),
         "col_padding": flags(matrix.col_padding, len(matrix.cols)),
         "square": matrix.square,
+        "whole": matrix.whole,
+        "written": matrix.written,
+        "beyond": _beyond(matrix),
         "row_group": matrix.row_group,
         "chosen_row": matrix.chosen_row,
         "sides": [side.title for side in matrix.sides],
@@ -106,6 +115,22 @@ def pack_matrix(matrix: Matrix) -> bytes:
     parts = [matrix.values, *(side.values for side in matrix.sides)]
     body = b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
     return write_packet(header, body)
+
+
+def _beyond(matrix: Matrix) -> list[bool]:
+    """Whether values lie below and above the colours: they have the colour of its end, and the legend says so."""
+    values, rounding = np.asarray(matrix.values, dtype=np.float64), 1e-6 * matrix.high
+    return [bool((values < matrix.low - rounding).any()), bool((values > matrix.high + rounding).any())]
+
+
+def clear_end(values: np.ndarray) -> float:
+    """The size at which colours around 0 end: all but a hundredth of the values are smaller.
+
+    A few dimensions of a stream are so large that all others would be pale. NaN and infinity are left out.
+    """
+    sizes = np.abs(np.asarray(values, dtype=np.float64))
+    sizes = sizes[np.isfinite(sizes)]
+    return (float(np.percentile(sizes, CLEAR)) or float(sizes.max()) or 1.0) if sizes.size else 1.0
 
 
 def packed_values(payload: bytes) -> np.ndarray:

@@ -102,6 +102,9 @@ def test_the_header_says_everything_and_nothing_more():
         "row_padding": [0, 0],
         "col_padding": [0, 0, 0],
         "square": True,
+        "whole": False,
+        "written": False,
+        "beyond": [False, False],
         "row_group": 1,
         "chosen_row": None,
         "sides": [],
@@ -129,6 +132,24 @@ def test_flags_groups_and_the_chosen_row_arrive():
     header, _, _ = unpacked(matrix(row_padding=rows, col_padding=cols, row_group=2, chosen_row=0))
     assert (header["row_padding"], header["col_padding"]) == ([0, 1], [1, 0, 1])
     assert (header["row_group"], header["chosen_row"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("extremes", "beyond"),
+    [
+        ((-1.0, 1.0), [False, False]),
+        ((-1.1, 0.0), [True, False]),
+        ((0.0, np.inf), [False, True]),
+        ((np.nan, 2.0), [False, True]),
+    ],
+)
+def test_the_legend_knows_of_values_beyond_its_colours(extremes, beyond):
+    header, _, _ = unpacked(matrix(values=np.array([[*extremes, 0.5], [0, 0, 0]]), low=-1.0, high=1.0))
+    assert header["beyond"] == beyond
+
+
+def test_a_weight_that_rounding_has_made_more_than_1_is_not_beyond():
+    assert unpacked(matrix(values=np.full((2, 3), np.nextafter(np.float32(1), 2))))[0]["beyond"] == [False, False]
 
 
 def test_names_arrive_as_typed_and_an_empty_one_is_seen():
