@@ -1,18 +1,24 @@
 """Figures: arrays and a palette in, a Plotly figure out. No widget, no tensor, no cache."""
 
+from components.figures.directions import cosine_curves
+from components.figures.distribution import distribution
+from components.figures.growth import growth_curves
 from components.figures.layernorm import difference_bars, gain_curves, norm_detail, token_strips
+from components.figures.paths import token_paths
 from components.figures.proof import residue_bars
-from components.figures.residual import norm_heatmap, stream_growth
-from components.figures.shapes import block_diagram, cost_bars
+from components.figures.residual import stream_growth
+from components.figures.shapes import cost_bars
 
 __all__ = [
-    "block_diagram",
+    "cosine_curves",
     "cost_bars",
     "difference_bars",
+    "distribution",
     "gain_curves",
+    "growth_curves",
     "norm_detail",
-    "norm_heatmap",
     "residue_bars",
     "stream_growth",
+    "token_paths",
     "token_strips",
 ]

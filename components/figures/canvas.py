@@ -1,4 +1,4 @@
-"""What all figures share: the empty figure, axes of names, the hatch over padding, colour scales.
+"""What all figures share: the empty figure, axes of names, the hatch over padding, ticks of a log scale.
 
 Names are never coordinates. An axis of tokens runs over the integers 0 .. n-1, so equal tokens stay apart and
 `1`, `2020-01` or `$x$` cannot change its kind. Named ticks carry `ticktext`; `labelalias` holds the label of every
@@ -14,16 +14,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from components.labels import MAX_GRAPHEMES, axis_labels
-from components.theme import Colourscale, Palette, format_number, template
+from components.theme import Palette, template
 
 MAX_TICK_LABELS = 48
 LABEL_PITCH = 12
 # The width in pixels that a plot has in half a page at 1280 x 800: what must fit, fits there.
 NARROW_WIDTH = 320
-BAR_LENGTH = 160
-BAR_MARGIN = 52
 PADDING = "padding: not part of the text"
-_SAMPLES = 65
 
 
 def empty_figure(name: str, colours: Palette, *, title: str, height: int, **meta: Any) -> go.Figure:
@@ -133,88 +130,17 @@ def as_mask(flags: np.ndarray | None, length: int, name: str) -> np.ndarray:
     return flags
 
 
-def scaled(colourscale: Colourscale, scale: str, low: float, high: float) -> list[list[Any]]:
-    """The colour scale for values left in their own unit, yet coloured by their root or logarithm.
-
-    The colours move, not the data: z, hover and export keep the exact values.
-    """
-    if scale == "linear":
-        return [list(stop) for stop in colourscale]
-    t = np.linspace(0, 1, _SAMPLES)
-    # Clipped because the last float of low + (high - low) may not be exactly 1.
-    at = np.clip((_value_at(t, scale, low, high) - low) / (high - low), 0, 1)
-    at[0], at[-1] = 0, 1
-    return [[float(p), _mixed(colourscale, float(x))] for p, x in zip(at, t, strict=True)]
-
-
-def colourbar(title: str, scale: str, low: float, high: float) -> dict[str, Any]:
-    """A slim colour bar above the plot, where it costs the map no width; its ticks are in the unit of the data."""
-    bar: dict[str, Any] = {
-        "title": {"text": title, "side": "right", "font": {"size": 13}},
-        "tickfont": {"size": 11},
-        "tickangle": 0,
-        "orientation": "h",
-        "thickness": 10,
-        "lenmode": "pixels",
-        "len": BAR_LENGTH + 7 * len(title),
-        "x": 1,
-        "xanchor": "right",
-        "y": 1,
-        "yanchor": "bottom",
-        "ypad": 7,
-        "xpad": 0,
-        "outlinewidth": 0,
-    }
-    if scale == "linear":
-        return bar | {"nticks": 5}
-    values = value_ticks(scale, low, high, most=5)
-    places = [_place(v, scale, low, high) for v in values]
-    return bar | {"tickmode": "array", "tickvals": places, "ticktext": [format_number(v) for v in values]}
-
-
-def colourbar_trace(colourscale: Colourscale, bar: dict[str, Any]) -> go.Scatter:
-    """A trace without points whose bar shows the colours evenly, where the bar of a root or log scale is squeezed."""
-    return go.Scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker={
-            "color": [0.0],
-            "cmin": 0,
-            "cmax": 1,
-            "colorscale": scaled(colourscale, "linear", 0, 1),
-            "showscale": True,
-            "colorbar": bar,
-        },
-        hoverinfo="skip",
-        showlegend=False,
-        name="colour bar",
-    )
-
-
 def translucent(colour: str, opacity: float) -> str:
     """`#rrggbb` with an opacity, as rgba."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def _value_at(t: np.ndarray, scale: str, low: float, high: float) -> np.ndarray:
-    return low + (high - low) * t**2 if scale == "sqrt" else low * (high / low) ** t
+def log_ticks(low: float, high: float, *, most: int = 7) -> list[float]:
+    """Round values at which a log scale is labelled: 1, 2, 5 times a power of ten, or powers alone.
 
-
-def _place(value: float, scale: str, low: float, high: float) -> float:
-    if scale == "sqrt":
-        return math.sqrt((value - low) / (high - low))
-    return math.log(value / low) / math.log(high / low)
-
-
-def value_ticks(scale: str, low: float, high: float, *, most: int = 7) -> list[float]:
-    """Round values at which a root or log scale is labelled: 1, 2, 5 times a power of ten, or powers alone.
-
-    Where a log scale spans less than that, evenly spaced round values: 1.2, 1.4, 1.6.
+    Where it spans less than that, evenly spaced round values: 1.2, 1.4, 1.6.
     """
-    if scale == "sqrt":
-        return [low + (high - low) * share for share in (0, 0.1, 0.25, 0.5, 1)]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         found = [d * 10.0**p for p in powers for d in digits if low * 0.999 <= d * 10.0**p <= high * 1.001]
@@ -232,14 +158,6 @@ def _even_ticks(low: float, high: float, most: int) -> list[float]:
         if len(ticks) <= most:
             break
     return ticks
-
-
-def _mixed(colourscale: Colourscale, t: float) -> str:
-    """The colour at `t`, mixed evenly between its two neighbours, as Plotly does."""
-    places = [p for p, _ in colourscale]
-    channels = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for _, c in colourscale])
-    red, green, blue = (round(float(np.interp(t, places, channels[:, i]))) for i in range(3))
-    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def _ordinal(number: int) -> str:

@@ -90,13 +90,14 @@ def token_strips(
     *,
     palette: Palette,
     named: Sequence[int] = (),
+    row_names: tuple[str, str] = ("entering", "leaving"),
     title: str = "",
     height: int = 430,
 ) -> go.Figure:
     """Every feature of one token, `[d_model]`, entering a LayerNorm and leaving it, over one axis of dimensions.
 
     Each strip has a line at its mean and a band of one population standard deviation around it. `named` dimensions are
-    written at their bars.
+    written at their bars. `row_names` say what the two strips are where they are something else.
 
     Raises:
         ValueError: If the two are not of one length.
@@ -107,7 +108,8 @@ def token_strips(
     axes: dict[str, Any] = {
         "xaxis": {"title": {"text": "dimension of d_model"}, "anchor": "y2", "showgrid": False, "hoverformat": "d"}
     }
-    for colour, (row, (axis, domain)), values in zip(palette.series, _ROWS.items(), (before, after), strict=False):
+    rows = zip(map(plotly_escape, row_names), _ROWS.values(), (before, after), strict=True)
+    for colour, (row, (axis, domain), values) in zip(palette.series, rows, strict=False):
         values = np.asarray(values, dtype=np.float64)
         mean, std = float(values.mean()), float(values.std())
         figure.add_bar(

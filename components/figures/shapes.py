@@ -1,14 +1,11 @@
-"""The shape views: the block diagram, and where parameters and arithmetic go by kind of step."""
+"""Where parameters and arithmetic go, by kind of step."""
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from components.figures.blocks import block_diagram
 from components.figures.canvas import empty_figure, name_axis
 from components.theme import Palette, format_number
-
-__all__ = ["block_diagram", "cost_bars"]
 
 _COSTS = {"parameters": "parameters", "flops": "FLOPs"}
 

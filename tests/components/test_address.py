@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from components.address import MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH, PARAMETERS, encode, read, write
 from explorer.config import LIMITS
 from explorer.stats.heads import SCORES
+from explorer.stats.layernorm import MISTAKES
 from explorer.stats.rollout import SUMS
 from explorer.weights.seeded import MAX_SEED
 
@@ -45,9 +46,20 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "off": st.sets(st.tuples(st.integers(0, 1023), st.integers(0, 1023)), max_size=20).map(lambda s: tuple(sorted(s))),
     "scale": st.sampled_from(["linear", "sqrt", "log"]),
     "table": st.sampled_from(["queries", "heads"]),
-    "quantity": st.sampled_from(["std_in", "var_in", "mean_in", "std_out", "mean_out"]),
-    "norm_show": st.sampled_from(["tokens", "token", "parameters", "mistakes"]),
+    "quantity": st.sampled_from(
+        ["std_in", "var_in", "mean_in", "std_normalised", "mean_normalised", "std_out", "mean_out", "eps_share"]
+    ),
+    "norm_show": st.sampled_from(["tokens", "token", "distribution", "parameters", "batchnorm", "mistakes"]),
     "norm_at": st.sampled_from(["embed", "norm1", "norm2", "final"]),
+    "mistake": st.sampled_from(["all", *MISTAKES]),
+    "stream": st.sampled_from(["norm", "turned", "added", "added_cosine"]),
+    "stream_show": st.sampled_from(["growth", "directions", "token", "checkpoint", "paths", "sentences"]),
+    "point": st.sampled_from(["pre", "mid", "post", "final"]),
+    "pooling": st.sampled_from(["mean", "cls"]),
+    "shape_show": st.sampled_from(["cost", "growth", "tensor"]),
+    "site": st.sampled_from(["attn.q", "attn.scores", "resid_post", "embed.sum", "final_norm.out", "token_ids"]),
+    "grow": st.sampled_from(["length", "width", "depth"]),
+    "cost": st.sampled_from(["flops", "bytes", "parameters"]),
 }
 DEFAULTS = {key: parameter.default for key, parameter in PARAMETERS.items()}
 
@@ -114,6 +126,15 @@ def _some(key: str) -> list[Any]:
         "entropy",
         "mean",
         "parameters",
+        "minus_beta",
+        "turned",
+        "paths",
+        "final",
+        "cls",
+        "tensor",
+        "ff_out",
+        "depth",
+        "bytes",
     ]
     if key == "off":
         return [(), ((0, 0), (1, 1))]
@@ -145,6 +166,17 @@ def test_a_zero_that_is_written_is_a_zero(key: str) -> None:
 HOSTILE = [
     ("token", "-1"),
     ("norm_show", "dims"),
+    ("mistake", "none"),
+    ("stream", "length"),
+    ("stream_show", "cosines"),
+    ("point", "resid_post"),
+    ("pooling", "max"),
+    ("shape_show", "costs"),
+    ("site", "layers.0.attn.q"),
+    ("site", "../attn.q"),
+    ("site", ""),
+    ("grow", "height"),
+    ("cost", "flop"),
     ("show", "maps"),
     ("units", "letters"),
     ("special", "SHOWN"),

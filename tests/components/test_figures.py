@@ -1,6 +1,5 @@
-"""Norms, residual stream, block diagram and costs: exact numbers, right order, padding left out."""
+"""Norms, residual stream and costs: exact numbers, right order, padding left out."""
 
-import itertools
 import json
 
 import numpy as np
@@ -9,108 +8,19 @@ import plotly.graph_objects as go
 import pytest
 
 from components.figures import (
-    block_diagram,
     cost_bars,
     difference_bars,
     gain_curves,
     norm_detail,
-    norm_heatmap,
     residue_bars,
     stream_growth,
     token_strips,
 )
-from components.figures.canvas import value_ticks
+from components.figures.canvas import log_ticks
 from components.theme import DARK, LIGHT, Palette
 
 TOKENS = ["the", "cat", "the", "[PAD]"]
 PADDED = np.array([False, False, False, True])
-NORMS = ["embed", "L0 norm1", "final"]
-VALUES = np.array([[1, 10, 100, 9999], [2, 20, 200, 9999], [1, 1, 1, 0]], dtype=np.float32)
-STEPS = {
-    "layers.*.resid_pre": "[2, 4, 8]",
-    "layers.0.attn.q": "[2, 2, 4, 4]",
-    "attn.pattern": "[2, 2, 4, 4]",
-    "ff.hidden": "[2, 4, 32]",
-    "resid_post": "[2, 4, 8]",
-}
-SUBLAYERS_PRE = ["LayerNorm", "Multi-head attention", "Add", "LayerNorm", "Feed-forward", "Add"]
-SUBLAYERS_POST = ["Multi-head attention", "Add", "LayerNorm", "Feed-forward", "Add", "LayerNorm"]
-
-
-def overview(palette: Palette = LIGHT, **options: object) -> go.Figure:
-    given = {"quantity": "standard deviation", "token_padding": PADDED} | options
-    return norm_heatmap(VALUES, NORMS, TOKENS, palette=palette, **given)
-
-
-def diagram(placement: str, palette: Palette = LIGHT, **options: object) -> go.Figure:
-    given = {"final_norm": placement == "pre", "embedding_norm": False, "n_layers": 6, "steps": STEPS} | options
-    return block_diagram(norm_placement=placement, palette=palette, **given)
-
-
-def boxes(figure: go.Figure) -> list[str]:
-    """The texts centred on the stream, from top to bottom as drawn (y grows downwards)."""
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
-    centred = [note for note in figure.layout.annotations if note.xanchor == "center"]
-    return [note.text for note in sorted(centred, key=lambda note: note.y)]
-
-
-def bypasses(figure: go.Figure) -> list[list[float]]:
-    """Where each residual path leaves the stream and where it comes back."""
-    paths = [shape.path.split() for shape in figure.layout.shapes if shape.type == "path"]
-    return [[float(path[2]), float(path[-1])] for path in paths]
-
-
-def height_of(figure: go.Figure, text: str, nth: int = 0) -> float:
-    return sorted(note.y for note in figure.layout.annotations if note.text == text)[nth]
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_norms_x_tokens_keep_exact_values_and_leave_padding_out(log: bool) -> None:
-    figure = overview(log=log)
-    heatmap = figure.data[0]
-    assert np.array_equal(heatmap.z[:, :3], VALUES[:, :3])
-    assert np.isnan(heatmap.z[:, 3]).all()
-    assert (heatmap.zmin, heatmap.zmax) == (1, 200)
-    assert figure.data[1].fillpattern.shape == "/"
-    assert figure.data[1].text.startswith("padding")
-    assert figure.layout.yaxis.ticktext == tuple(NORMS)
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
-
-
-def test_log_colours_are_labelled_in_real_units() -> None:
-    figure = overview(log=True)
-    bar = figure.data[-1].marker.colorbar
-    assert bar.ticktext == ("1", "2", "5", "10", "20", "50", "100") or set(bar.ticktext) >= {"1", "10", "100"}
-    assert bar.tickvals[bar.ticktext.index("10")] == pytest.approx(np.log(10) / np.log(200))
-    assert bar.title.text == "standard deviation"
-
-
-def test_signed_values_diverge_evenly_around_zero() -> None:
-    values = np.array([[-3.0, 1, 2, 0]])
-    heatmap = norm_heatmap(values, ["final"], TOKENS, palette=LIGHT, quantity="mean").data[0]
-    assert (heatmap.zmin, heatmap.zmax) == (-3, 3)
-    assert heatmap.colorscale[2] == (0.5, LIGHT.surface)
-
-
-def test_the_selected_norm_is_outlined() -> None:
-    outline = overview(selected_checkpoint=1).layout.shapes[-1]
-    assert (outline.y0, outline.y1, outline.x0, outline.x1) == (0.5, 1.5, -0.5, 3.5)
-    assert outline.line.color == LIGHT.accent
-    assert not overview(selected_checkpoint=None).layout.shapes
-
-
-def test_zero_and_constant_values_still_have_a_colour_range() -> None:
-    for values in (np.zeros((1, 4)), np.ones((1, 4)), np.full((1, 4), np.nan)):
-        for log in (False, True):
-            heatmap = norm_heatmap(values, ["final"], TOKENS, palette=LIGHT, quantity="std", log=log).data[0]
-            assert heatmap.zmin < heatmap.zmax
-
-
-def test_checkpoints_x_tokens_is_the_same_map_under_its_own_name() -> None:
-    figure = norm_heatmap(VALUES, NORMS, TOKENS, palette=LIGHT, token_padding=PADDED)
-    assert figure.layout.meta["figure"] == "norm_heatmap"
-    assert figure.data[0].colorbar.title.text == "L2 norm"
-    assert np.array_equal(figure.data[0].z[:, :3], VALUES[:, :3])
 
 
 def test_one_norm_entering_and_leaving() -> None:
@@ -150,63 +60,6 @@ def test_growth_of_the_stream(log: bool) -> None:
     assert len({trace.name for trace in figure.data}) == 4
 
 
-@pytest.mark.parametrize("palette", [LIGHT, DARK])
-def test_pre_ln_puts_the_norm_before_each_sublayer_and_one_after_the_stack(palette: Palette) -> None:
-    expected = ["Embedding + positions", *SUBLAYERS_PRE, "Final LayerNorm"]
-    assert boxes(diagram("pre", palette)) == expected
-    assert boxes(diagram("pre", palette, final_norm=False)) == expected[:-1]
-
-
-@pytest.mark.parametrize("palette", [LIGHT, DARK])
-def test_post_ln_adds_and_then_norms(palette: Palette) -> None:
-    expected = ["Embedding + positions", *SUBLAYERS_POST]
-    assert boxes(diagram("post", palette)) == expected
-    assert boxes(diagram("post", palette, embedding_norm=True)) == [expected[0], "LayerNorm", *expected[1:]]
-    assert boxes(diagram("post", palette, positions=False))[0] == "Embedding"
-
-
-def test_the_residual_path_goes_around_norm_and_sublayer_in_pre_ln() -> None:
-    figure = diagram("pre")
-    for nth, (start, end) in enumerate(bypasses(figure)):
-        assert end == height_of(figure, "Add", nth)
-        assert start < height_of(figure, "LayerNorm", nth) < end
-    assert len(bypasses(figure)) == 2
-
-
-def test_the_residual_path_goes_around_the_sublayer_alone_in_post_ln() -> None:
-    figure = diagram("post")
-    sublayers = ("Multi-head attention", "Feed-forward")
-    for nth, ((start, end), sublayer) in enumerate(zip(bypasses(figure), sublayers, strict=True)):
-        assert end == height_of(figure, "Add", nth) < height_of(figure, "LayerNorm", nth)
-        assert start < height_of(figure, sublayer) < end
-    assert bypasses(figure)[1][0] > height_of(figure, "LayerNorm", 0)
-
-
-def test_live_shapes_stand_beside_the_arrows_whatever_the_prefix_of_the_site() -> None:
-    texts = [note.text for note in diagram("pre").layout.annotations if note.text]
-    assert sum(text.startswith("[2, 4, 8] ") and "resid_pre" in text for text in texts) == 1
-    assert "q, k, v [2, 2, 4, 4]<br>weights [2, 2, 4, 4]" in texts
-    assert "hidden [2, 4, 32]" in texts
-    assert "<b>layer × 6</b>" in texts
-
-
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_nothing_of_the_diagram_overlaps(placement: str) -> None:
-    figure = diagram(placement, embedding_norm=True, final_norm=True)
-    fills = [s for s in figure.layout.shapes if s.type == "rect" and s.line.dash is None]
-    spans = sorted({(s.y0, s.y1) for s in fills})
-    assert all(upper[1] + 20 < lower[0] for upper, lower in itertools.pairwise(spans))
-    labels = sorted(n.y for n in figure.layout.annotations if n.text and n.xanchor == "left" and n.x < 300)
-    assert all(b - a > 18 for a, b in itertools.pairwise(labels))
-    frame = next(s for s in figure.layout.shapes if s.line.dash == "dot")
-    assert all(min(abs(y - frame.y0), abs(y - frame.y1)) >= 10 for y in labels)
-
-
-def test_an_unknown_placement_is_refused() -> None:
-    with pytest.raises(ValueError, match="'sandwich'"):
-        diagram("sandwich")
-
-
 def test_shares_of_parameters_and_flops() -> None:
     costs = pd.DataFrame({"step": ["attention", "feed-forward"], "parameters": [288, 312], "flops": [0, 0]})
     parameters, flops = cost_bars(costs, palette=LIGHT).data
@@ -220,18 +73,16 @@ def test_shares_of_parameters_and_flops() -> None:
 
 def everything(palette: Palette, tokens: list[str], names: list[str]) -> list[go.Figure]:
     rows, n = len(names), len(tokens)
-    line, table = np.ones(n, dtype=np.float32), np.ones((rows, n), dtype=np.float32)
+    line = np.ones(n, dtype=np.float32)
     per_row = np.ones(rows)
     costs = pd.DataFrame({"step": names, "parameters": [1] * rows, "flops": [1] * rows})
     return [
-        norm_heatmap(table, names, tokens, palette=palette, quantity="<i>std</i>", title="<b>t</b>", log=True),
         token_strips(np.ones(3), np.ones(3), palette=palette, named=[0], title="<b>t"),
         gain_curves(np.ones(3), np.zeros(3), palette=palette, title="<b>t"),
         difference_bars(["<b>x"], np.array([0.0]), palette=palette, title="<b>t"),
         residue_bars(["<b>x"], np.array([0.0]), np.array([1.0]), palette=palette),
         norm_detail(line, line, line, line, tokens, palette=palette, title="$x$"),
         stream_growth(names, per_row, per_row, per_row, [1.0], [1.0], [0], [0], palette=palette),
-        diagram("pre", palette, n_layers=1, steps={"attn_out": "<b>x"}),
         cost_bars(costs, palette=palette),
     ]
 
@@ -252,13 +103,14 @@ def test_every_figure_works_with_one_token_and_row_escapes_text_and_can_be_found
 
 
 def test_float32_travels_as_binary() -> None:
-    assert "bdata" in json.loads(overview().to_json())["data"][0]["z"]
+    figure = norm_detail(*np.ones((4, len(TOKENS)), dtype=np.float32), TOKENS, palette=LIGHT)
+    assert json.loads(figure.to_json())["data"][0]["y"]["dtype"] == "f4"
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.034, 1.71), (1.0, 1.01), (9.57, 10.4), (0.0012, 0.0019), (900, 1100)])
 def test_a_log_bar_over_less_than_a_decade_has_several_round_labels(low: float, high: float) -> None:
     """Its two ends alone are not enough: Plotly hides a label that reaches beyond the right edge of the figure."""
-    ticks = value_ticks("log", low, high, most=5)
+    ticks = log_ticks(low, high, most=5)
     assert 2 <= len(ticks) <= 5
     assert any(low * 1.001 < tick < high * 0.999 for tick in ticks)  # one that no edge can hide
     assert all(low * 0.999 <= tick <= high * 1.001 for tick in ticks)
