@@ -34,6 +34,7 @@ bench: $(VENV)/.bench browser
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.payload
 	$(BIN)/python -m benchmarks.screen
+	$(BIN)/python -m benchmarks.views
 
 # The browser that the tests drive. A machine without one gets Debian's; elsewhere install Chromium by hand.
 browser:

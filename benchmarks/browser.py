@@ -161,6 +161,12 @@ class Tab:
         canvas.hover(position=place)
         return self._measure(("head",), lambda: canvas.click(position=place))
 
+    def choose(self, label: str, name: str) -> Change:
+        """Presses one of the choices that stand in a row, and waits for a picture that was not there before."""
+        choice = self.page.get_by_role("radio", name=label, exact=True)
+        choice.hover()
+        return self._measure((name,), choice.click)
+
     def _measure(self, names: tuple[str, ...], press: Callable[[], None]) -> Change:
         self.page.wait_for_timeout(100)
         self.page.evaluate("(names) => watch(names)", list(names))

@@ -49,6 +49,14 @@
     },
   };
 
+  // A picture that is not on the page yet, by its name: a canvas by its key, a figure by its own.
+  const drawn = (name) =>
+    Boolean(canvasOf(name)?.dataset.painted) ||
+    [...document.querySelectorAll(".js-plotly-plot")].some(
+      (plot) => plot._fullLayout?.meta?.figure === name && plot.querySelector(".main-svg"),
+    );
+  const appears = (name) => () => drawn(name);
+
   const afterFrame = (act) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = act;
@@ -57,7 +65,7 @@
 
   // To be called before the press. `window.changed` is there once all is shown: milliseconds a name, and the messages.
   window.watch = (names) => {
-    const isNew = names.map((name) => changes[name]());
+    const isNew = names.map((name) => changes[name]?.() ?? appears(name));
     const shown = {};
     let start = null;
     const press = (event) => (start ??= event.timeStamp);

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from explorer.config import CLASSROOM, LIMITS
 from explorer.stats.heads import SCORES
+from explorer.stats.layernorm import MISTAKES
 from explorer.stats.rollout import SUMS
+from explorer.tape import SITES
 from explorer.weights.seeded import MAX_SEED
 
 DEFAULT_TEXT: Final = "The animal didn't cross the street because it was too tired.\nThe street was too wide."
@@ -110,9 +112,25 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "off": Parameter((), _pairs),
     "scale": Parameter("linear", _one_of("linear", "sqrt", "log")),
     "table": Parameter("queries", _one_of("queries", "heads")),
-    "quantity": Parameter("std_in", _one_of("std_in", "var_in", "mean_in", "std_out", "mean_out")),
-    "norm_show": Parameter("tokens", _one_of("tokens", "token", "parameters", "mistakes")),
+    "quantity": Parameter(
+        "std_in",
+        _one_of(
+            *(f"{what}_{side}" for side in ("in", "normalised", "out") for what in ("std", "mean")),
+            "var_in",
+            "eps_share",
+        ),
+    ),
+    "norm_show": Parameter("tokens", _one_of("tokens", "token", "distribution", "parameters", "batchnorm", "mistakes")),
     "norm_at": Parameter("norm2", _one_of("embed", "norm1", "norm2", "final")),
+    "mistake": Parameter("all", _one_of("all", *MISTAKES)),
+    "stream": Parameter("norm", _one_of("norm", "turned", "added", "added_cosine")),
+    "stream_show": Parameter("growth", _one_of("growth", "directions", "token", "checkpoint", "paths", "sentences")),
+    "point": Parameter("post", _one_of("pre", "mid", "post", "final")),
+    "pooling": Parameter("mean", _one_of("mean", "cls")),
+    "shape_show": Parameter("cost", _one_of("cost", "growth", "tensor")),
+    "site": Parameter("attn.pattern", _one_of(*(site.removeprefix("layers.*.") for site in SITES), "token_ids")),
+    "grow": Parameter("length", _one_of("length", "width", "depth")),
+    "cost": Parameter("flops", _one_of("flops", "bytes", "parameters")),
 }
 """Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""
 

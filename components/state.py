@@ -376,7 +376,9 @@ def _default(widget: Callable[..., Any], value: Any, label: str, options: Sequen
     return {"default" if widget is st.segmented_control else "value": value}
 
 
-def choose_elsewhere(key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None]) -> None:
+def choose_elsewhere(
+    key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None], *, width: Any = "stretch"
+) -> None:
     """A list whose choice is kept under other parameters: shows `wanted`, and tells what is chosen instead."""
     if st.session_state.get(key) != wanted:
         st.session_state[key] = wanted
@@ -388,6 +390,7 @@ def choose_elsewhere(key: str, label: str, options: list[str], wanted: str, on_c
         format_func=lambda option: f"{label}: {option}",
         on_change=lambda: on_choice(st.session_state[key]),
         label_visibility="collapsed",
+        width=width,
     )
 
 

@@ -21,27 +21,41 @@ SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff":
 """A link to an encoder that runs in a millisecond."""
 
 VIEWS = ("attention", "layernorm", "residual", "shapes", "proof")
-FIGURES = {
-    "attention": set(),
-    "layernorm": {"norm_detail"},
-    "residual": {"norm_heatmap", "stream_growth"},
-    "shapes": {"block_diagram", "cost_bars"},
-    "proof": {"residue_bars"},
+SHOWN = {"attention": "show", "layernorm": "norm_show", "residual": "stream_show", "shapes": "shape_show"}
+"""The control that chooses a part of a view."""
+PARTS: dict[str, dict[str, set[str]]] = {
+    "attention": {
+        "map": {"head"},
+        "lines": {"head"},
+        "token": {"looks", "looked_at"},
+        "sums": {"sum_matrix"},
+        "queries": {"products"},
+        "ablation": {"before", "after", "moved"},
+    },
+    "layernorm": {
+        "tokens": {"norms", "norm_detail"},
+        "token": {"norms", "token_strips"},
+        "distribution": {"norms", "distribution"},
+        "parameters": {"norms", "gain_curves"},
+        "batchnorm": {"layer_rows", "batch_rows"},
+        "mistakes": {"norms", "difference_bars"},
+    },
+    "residual": {
+        "growth": {"stream_map", "stream_growth"},
+        "directions": {"stream_map", "cosine_curves"},
+        "token": {"stream_map", "followed"},
+        "checkpoint": {"stream_map", "picture"},
+        "paths": {"stream_map", "token_paths"},
+        "sentences": {"stream_map", "sentences"},
+    },
+    "shapes": {
+        "cost": {"block", "cost_bars"},
+        "growth": {"block", "growth_curves"},
+        "tensor": {"block", "tensor"},
+    },
+    "proof": {"": {"residue_bars"}},
 }
-NORM_FIGURES = {
-    "tokens": "norm_detail",
-    "token": "token_strips",
-    "parameters": "gain_curves",
-    "mistakes": "difference_bars",
-}
-MATRICES = {
-    "map": {"head"},
-    "lines": {"head"},
-    "token": {"looks", "looked_at"},
-    "sums": {"sum_matrix"},
-    "queries": {"products"},
-    "ablation": {"before", "after", "moved"},
-}
+"""What is drawn in each part of each view: figures by their name, canvases and drawings by their key."""
 WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
 
 
@@ -165,7 +179,7 @@ class Page:
 
     @property
     def matrices(self) -> frozenset[str]:
-        """Keys of the matrix canvases on the page."""
+        """Keys of the canvases and drawings on the page, but for those that every page has."""
         found = (re.search(r"-([a-z_]+)$", element.proto.id) for element in self.at.get("bidi_component"))
         return frozenset(m.group(1) for m in found if m) - {"grid", "screen", "announcement", "exact", "ribbon"}
 
@@ -213,14 +227,13 @@ class Page:
         assert not self.exceptions
         assert not self.errors
         view = self.control("view").value
-        expected = FIGURES[view]
-        if view == "layernorm":
-            expected = {NORM_FIGURES[self.control("norm_show").value]}
-        assert self.figures.keys() == expected
-        if view == "attention":
-            assert self.matrices == MATRICES[self.control("show").value]
-        else:
-            assert self.matrices == ({"norms"} if view == "layernorm" else set())
+        part = self.control(SHOWN[view]).value if view in SHOWN else ""
+        drawn = PARTS[view][part]
+        if part == "mistakes" and self.control("mistake").value != "all":
+            drawn = {"norms", "token_strips"}
+        if part == "tensor" and self.link.get("site") == "token_ids":
+            drawn = {"block"}  # ids are words, beside it
+        assert self.figures.keys() | self.matrices == drawn
         assert len(self.at.dataframe) == 1
         assert len(self.at.dataframe[0].value) > 0
         assert self.explanation

@@ -7,7 +7,7 @@ import explorer
 from components.theme import format_number
 from explorer.stats.reduce import merge_words, part_of
 from explorer.stats.rollout import attention_rollout
-from tests.app.page import MATRICES, SMALL, Page
+from tests.app.page import PARTS, SMALL, Page
 from tests.inputs import words
 
 Passes = list[explorer.Run]
@@ -28,7 +28,7 @@ def expected_run(page: Page, text: str, **settings: object) -> explorer.Run:
     return explorer.run(model, model.batch(text.split("\n")), **settings)
 
 
-@pytest.mark.parametrize("show", MATRICES)
+@pytest.mark.parametrize("show", PARTS["attention"])
 @pytest.mark.parametrize("look", LOOKS, ids=str)
 @pytest.mark.parametrize("sentence", ["0", "1"])
 def test_every_way_to_look_at_a_padded_sentence(show: str, look: dict[str, str], sentence: str) -> None:
@@ -43,7 +43,7 @@ def test_every_way_to_look_at_a_padded_sentence(show: str, look: dict[str, str],
         assert np.isfinite(drawn["z"][np.ix_(rows, cols)]).all()
 
 
-@pytest.mark.parametrize("show", MATRICES)
+@pytest.mark.parametrize("show", PARTS["attention"])
 @pytest.mark.parametrize(
     "link",
     [
@@ -64,7 +64,7 @@ def test_every_way_to_look_at_the_smallest_and_the_largest(show: str, link: dict
 
 def test_looking_in_every_way_is_no_pass_and_heads_off_is_one(passes: Passes) -> None:
     page = Page()
-    for show in [*MATRICES, *MATRICES]:
+    for show in 2 * [*PARTS["attention"]]:
         page.set("show", show).ok()
     for key, values in {
         "scale": ["sqrt", "log"],

@@ -11,7 +11,7 @@ import streamlit
 
 import explorer
 from components.address import DEFAULT_TEXT
-from tests.app.page import SMALL, VIEWS, Page
+from tests.app.page import SHOWN, SMALL, VIEWS, Page
 from tests.inputs import TEXTS
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -44,7 +44,8 @@ def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
     assert len(found) == len(expected) > 0
     for column in expected:
         if pd.api.types.is_float_dtype(expected[column]):
-            np.testing.assert_allclose(found[column], expected[column], rtol=1e-6)
+            assert (found[column].astype(str) == "").tolist() == expected[column].isna().tolist()
+            np.testing.assert_allclose(pd.to_numeric(found[column]), expected[column], rtol=1e-6)
         else:
             wanted = ["" if pd.isna(cell) else str(cell) for cell in expected[column]]
             assert [str(cell) for cell in found[column]] == [f"'{w}" if w.startswith(FORMULA) else w for w in wanted]
@@ -89,17 +90,33 @@ def test_layernorm(downloads: Downloads, run: explorer.Run) -> None:
 
 
 def test_residual(downloads: Downloads, run: explorer.Run) -> None:
-    files = files_of("residual", downloads)
+    files = files_of("residual", downloads, stream_show="checkpoint")
     same(files["all-layers.csv"], run.tables.residual())
-    same(files["this-table.csv"], run.tables.residual().query("sentence == 0 and layer == 3"))
-    same(files["checkpoints.csv"], run.tables.stream())
+    same(files["all-checkpoints.csv"], run.tables.stream())
+    chosen = run.tables.stream().query("sentence == 0 and layer == 3 and point == 'post'")
+    columns = {"position": "position", "token": "token", "norm": "l2_norm", "added": "added"}
+    same(files["this-table.csv"][list(columns.values())], chosen[list(columns)].rename(columns=columns))
+
+
+def test_sentence_vectors(downloads: Downloads, run: explorer.Run) -> None:
+    """Of length 1, as the published encoder gives them: the mean of the real tokens, and `[CLS]`."""
+    files = files_of("residual", downloads, stream_show="sentences")
+    for name, vectors in {
+        "mean-vectors.csv": [run.output[0].mean(axis=0), run.output[1, :8].mean(axis=0)],
+        "cls-vectors.csv": run.output[:, 0],
+    }.items():
+        assert files[name]["sentence_text"].tolist() == DEFAULT_TEXT.split("\n")
+        unit = np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.testing.assert_allclose(files[name].iloc[:, 1:].astype(float), unit, atol=1e-6)
 
 
 def test_shapes(downloads: Downloads, run: explorer.Run) -> None:
     files = files_of("shapes", downloads)
-    expected = run.tables.shapes().drop(columns="layer")
-    expected["shape"] = [f"[{', '.join(map(str, shape))}]" for shape in expected["shape"]]
-    same(files["this-table.csv"], expected)
+    same(files["every-recorded-tensor.csv"], run.tables.shapes())
+    table = files["this-table.csv"]
+    assert table["flops"].sum() == run.tables.shapes()["flops"].sum()
+    assert table["parameters"].sum() == run.tables.shapes()["parameters"].sum()
+    assert files["every-step.csv"].equals(table)
 
 
 def test_every_view_offers_its_numbers(downloads: Downloads) -> None:
@@ -118,9 +135,20 @@ def _number(cell: str) -> bool:
 
 
 @pytest.mark.parametrize("text", [TEXTS["formula"], "=1+1 -2 @x +y", "- - -", TEXTS["tab and quotes"], "a,b;c"])
-@pytest.mark.parametrize("view", ["attention", "layernorm", "residual"])
-def test_no_cell_starts_a_formula(view: str, text: str, downloads: Downloads) -> None:
-    Page(**SMALL, view=view, text=text).ok()
+@pytest.mark.parametrize(
+    ("view", "part"),
+    [
+        ("attention", "map"),
+        ("layernorm", "tokens"),
+        ("layernorm", "distribution"),
+        ("residual", "growth"),
+        ("residual", "checkpoint"),
+        ("residual", "sentences"),
+        ("shapes", "tensor"),
+    ],
+)
+def test_no_cell_starts_a_formula(view: str, part: str, text: str, downloads: Downloads) -> None:
+    Page(**SMALL, view=view, text=text, **{SHOWN[view]: part}).ok()
     assert downloads
     for make in downloads.values():
         data = make()
@@ -137,7 +165,7 @@ def test_a_formula_is_still_in_the_file_as_text(downloads: Downloads) -> None:
 
 
 def test_words_that_pandas_reads_as_missing_stay_words(downloads: Downloads) -> None:
-    files = files_of("residual", downloads, **SMALL, text="null nan NA None")
+    files = files_of("residual", downloads, **SMALL, text="null nan NA None", stream_show="checkpoint")
     assert files["this-table.csv"]["token"].tolist()[:6] == ["[CLS]", "null", "nan", "NA", "None", "[SEP]"]
 
 

@@ -182,14 +182,15 @@ def test_the_tables_are_those_of_the_run(minilm: explorer.Model) -> None:
     shown = Page(view="layernorm").at.dataframe[0].value
     np.testing.assert_allclose(shown["Std going in"], norms["std_in"], rtol=1e-5)
 
-    stream = run.tables.residual().query("sentence == 0 and layer == 3")
-    shown = Page(view="residual").at.dataframe[0].value
-    np.testing.assert_allclose(shown["Attention adds"], stream["attn_out"], rtol=1e-5)
+    stream = run.tables.stream().query("sentence == 0 and layer == 3 and point == 'post'")
+    shown = Page(view="residual", stream_show="checkpoint").at.dataframe[0].value
+    np.testing.assert_allclose(shown["L2 norm of what is added"], stream["added"], rtol=1e-5)
 
     shapes = run.tables.shapes()
     shown = Page(view="shapes").at.dataframe[0].value
-    assert shown["Site"].tolist() == shapes["site"].tolist()
+    assert set(shown["Recorded as"]) <= {*shapes["site"], ""}
     assert shown["Parameters"].sum() == shapes["parameters"].sum() == 22_565_376
+    assert shown["FLOPs"].sum() == shapes["flops"].sum()
 
 
 def test_the_figures_of_the_other_views_are_those_of_the_run(minilm: explorer.Model) -> None:
@@ -202,9 +203,10 @@ def test_the_figures_of_the_other_views_are_those_of_the_run(minilm: explorer.Mo
     np.testing.assert_allclose(figures["norm_detail"]["data"][0]["y"], chosen["mean_in"], atol=1e-6)
     np.testing.assert_allclose(figures["norm_detail"]["data"][0]["error_y"]["array"], chosen["std_in"], rtol=1e-5)
 
-    figures = Page(view="residual").ok().figures
+    page = Page(view="residual").ok()
+    figures = page.figures
     stream = run.tables.stream().query("sentence == 0")["norm"].to_numpy().reshape(13, 16)
-    np.testing.assert_allclose(figures["norm_heatmap"]["data"][0]["z"], stream, rtol=1e-5)
+    np.testing.assert_allclose(page.matrix("stream_map")["z"], stream, rtol=1e-5)
     lines = {trace["name"]: trace["y"] for trace in figures["stream_growth"]["data"]}
     np.testing.assert_allclose(lines["stream, mean"], stream.mean(axis=1), rtol=1e-5)
     added = run.tables.residual().query("sentence == 0").groupby("layer")["ff_out"].mean()

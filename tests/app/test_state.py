@@ -294,6 +294,15 @@ EVERYTHING = {
     "quantity": "mean_out",
     "norm_show": "token",
     "norm_at": "norm1",
+    "mistake": "minus_beta",
+    "stream": "added",
+    "stream_show": "paths",
+    "point": "mid",
+    "pooling": "cls",
+    "shape_show": "tensor",
+    "site": "ff.hidden",
+    "grow": "width",
+    "cost": "bytes",
 }
 
 
@@ -303,7 +312,8 @@ def test_a_link_with_everything_restores_everything() -> None:
     assert page.notes == []
     assert page.link == EVERYTHING
     # no control of that name in this view
-    elsewhere = ("sel", "norm_at", "scale", "table", "token", "show", "units", "special", "pair", "score", "sum", "off")
+    elsewhere = {"sel", "norm_at", "scale", "table", "token", "show", "units", "special", "pair", "score", "sum", "off"}
+    elsewhere |= {"mistake", "stream", "stream_show", "point", "pooling", "shape_show", "site", "grow", "cost"}
     shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in elsewhere}
     assert shown == {key: value for key, value in EVERYTHING.items() if key not in elsewhere}
     assert page.value("norm_choice") == "L2 norm1"
@@ -330,7 +340,7 @@ def test_every_control_has_its_value_as_its_default_too() -> None:
     assert told["text"] == EVERYTHING["text"]
     assert told["heads"] == divisors(20).index(5)
     assert told["view"] == [1]
-    assert told["quantity"] == 4
+    assert told["quantity"] == 6
     assert not page.at.warning
 
 

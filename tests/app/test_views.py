@@ -1,12 +1,13 @@
 """Every view of every kind of encoder has a figure, numbers and a sentence that says how to read them."""
 
-import numpy as np
-import pytest
+import math
+from types import ModuleType
 
-import explorer
-from components.theme import format_number
-from explorer.model import attention
-from tests.app.page import NORM_FIGURES, SMALL, VIEWS, Page
+import pytest
+import torch
+
+from explorer.model import attention, norms
+from tests.app.page import SMALL, VIEWS, Page
 from tests.inputs import words
 
 TEXTS = {"one word": "Hello", "2,000 words": words(2_000)}
@@ -60,7 +61,7 @@ def test_every_view_of_a_padded_sentence(view: str, link: dict[str, str]) -> Non
     assert set(side) == {"[PAD]"}
     assert row.count("[PAD]") == 12
     table = page.at.dataframe[0].value
-    if view not in ("shapes", "proof"):
+    if "Token" in table:
         assert "[PAD]" not in set(table["Token"])
 
 
@@ -82,127 +83,47 @@ def test_every_view_of_unusual_architectures(view: str, link: dict[str, str]) ->
     assert page.notes == []
 
 
-def test_each_quantity_of_each_norm() -> None:
-    page = Page(**SMALL, norm="pre", view="layernorm").ok()
-    for quantity in ("mean_in", "std_out", "mean_out", "var_in", "std_in"):
-        page.set("quantity", quantity).ok()
-    for name in page.norms:
-        page.set("norm_choice", name).ok()
-        assert page.figures["norm_detail"]["layout"]["title"]["text"] == name
+def scaled_by_the_width(q, k, mask):
+    """sqrt(d_model) for sqrt(d_head): 2 heads here."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(2 * q.shape[-1])
+    return scores if mask is None else scores.masked_fill(mask[:, None, None, :], -torch.inf)
 
 
-def test_the_norm_that_is_chosen_sets_the_layer_of_every_view() -> None:
-    page = Page(view="layernorm", sel="1.6")
-    assert page.value("norm_choice") == "L1 norm2"
-    page.set("norm_choice", "L4 norm1")
-    assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "norm1"}
-    page.set("view", "attention").ok()
-    assert page.heatmap["title"] == "L4 H6"
-    page.set("view", "layernorm")
-    assert page.value("norm_choice") == "L4 norm1"
-    page.set("norm_choice", "embedding norm").ok()
-    assert page.link == {"view": "layernorm", "sel": "4.6", "norm_at": "embed"}
+def unmasked(q, k, mask):
+    return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 
-def test_the_variance_of_cls_and_its_dimension_are_found_with_one_click() -> None:
-    """128 before the second norm of layer 0, from dimension 99, against a median of 0.69 there."""
-    page = Page(view="layernorm", quantity="var_in").ok()
-    assert "The largest variance going in is 128" in page.explanation
-    assert "at [CLS] in L0 norm2" in page.explanation
-    drawn = page.matrix("norms")
-    row, col = np.unravel_index(np.nanargmax(drawn["z"]), drawn["z"].shape)
-    assert (drawn["rows"][row], drawn["cols"][col]) == ("L0 norm2", "[CLS]")
-    assert np.median(drawn["z"][row]) == pytest.approx(0.69, abs=0.1)
-    page.point("norms", int(row), int(col)).ok()
-    assert page.link == {
-        "view": "layernorm", "quantity": "var_in", "sel": "0.1", "token": "0", "norm_show": "token"
-    }  # fmt: skip
-    assert "Dimensions with most of the variance: 99 (" in page.explanation
-    table = page.at.dataframe[0].value
-    assert table["Dimension"].iloc[0] == 99
-    assert table["Share of the variance"].iloc[0] > 0.9
-    assert table["Share of the variance"].sum() == pytest.approx(1)
-    strips = page.figures["token_strips"]["data"]
-    assert strips[0]["y"].argmax() == 99 or strips[0]["y"].argmin() == 99
-    assert [note["text"] for note in page.figures["token_strips"]["layout"]["annotations"][:1]] == ["99"]
+def by_sample_std(x, gamma, beta, eps):
+    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=1) + eps).sqrt() * gamma + beta
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_the_formula_with_its_numbers_is_right(placement: str) -> None:
-    page = Page(**SMALL, norm=placement, view="layernorm", norm_show="token", token="1").ok()
-    first = page.at.dataframe[0].value.iloc[0]
-    gamma, beta = first["Gamma"], first["Beta"]
-    values = page.figures["token_strips"]["data"][0]["y"]
-    out = (first["Before"] - values.mean()) / np.sqrt(values.var() + 1e-5) * gamma + beta
-    assert first["After"] == pytest.approx(out, rel=1e-4)
-    assert f"= {format_number(float(first['After']))}." in page.explanation
-
-
-def test_gamma_and_beta_of_the_trained_encoder() -> None:
-    page = Page(view="layernorm", norm_show="parameters").ok()
-    gamma, beta, _ = explorer.load("minilm").norm_parameters("norm2", 3)
-    drawn = page.figures["gain_curves"]["data"]
-    np.testing.assert_array_equal(drawn[0]["y"], np.sort(gamma))
-    np.testing.assert_array_equal(drawn[1]["y"], np.sort(beta))
-    np.testing.assert_array_equal(gamma[drawn[0]["customdata"]], drawn[0]["y"])
-
-
-@pytest.mark.parametrize("part", NORM_FIGURES)
 @pytest.mark.parametrize(
-    "link",
+    ("module", "name", "fault", "says"),
     [
-        {"norm": "pre", "norm_at": "final"},
-        {"d_model": "1", "heads": "1", "d_ff": "1", "text": "a"},
-        {"sentence": "1", "pad_side": "left", "pad_to": "20", "mask": "false"},
-        {"text": words(600), "layers": "1"},
+        (attention, "masked_scores", scaled_by_the_width, "softmax of scores"),
+        (attention, "masked_scores", unmasked, "padded key"),
+        (norms, "layer_norm", by_sample_std, "LN"),
     ],
-    ids=str,
+    ids=["wrong scale", "dropped mask", "sample std"],
 )
-def test_every_part_of_every_norm(part: str, link: dict[str, str]) -> None:
-    page = Page(**(SMALL | link), view="layernorm", norm_show=part).ok()
-    for name in page.norms:
-        page.set("norm_choice", name).ok()
-
-
-def test_what_each_mistake_changes_is_said_in_numbers() -> None:
-    """Fresh norms have beta 0, so minus beta changes nothing. Padding changes the unmasked BatchNorm alone."""
-    page = Page(**SMALL, view="layernorm", norm_show="mistakes", pad_to="20").ok()
-    table = page.at.dataframe[0].value.set_index("Mistake")["Largest difference"]
-    assert table["Minus β"] == 0
-    assert table["Sample std"] > 1e-2
-    assert table["ε outside the root"] > 0
-    assert table["No mask"] > 1e-2
-    page.set("text", "no padding here").set("pad_to", 0).ok()
-    assert page.at.dataframe[0].value.set_index("Mistake")["Largest difference"]["No mask"] == 0
-
-
-def test_the_proof_is_of_this_run_and_says_which_claim_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = Page(**SMALL, view="proof", text="proved once").ok()
+def test_the_proof_is_of_this_run_and_says_which_claim_fails(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, fault: object, says: str, placement: str
+) -> None:
+    page = Page(**SMALL, norm=placement, view="proof", text="proved once\nshort").ok()
     table = page.at.dataframe[0].value
     assert set(table["Result"]) == {"holds"}
     assert page.at.subheader[0].value == f"All {len(table)} claims hold for this run."
-    masked_scores = attention.masked_scores
-
-    def wrong(q, k, mask):  # scaled by the width of the model
-        return masked_scores(q, k, mask) / 2**0.5
-
-    monkeypatch.setattr(attention, "masked_scores", wrong)
-    page.set("text", "proved wrong").ok()
+    monkeypatch.setattr(module, name, fault)
+    page.set("text", "proved to be wrong\nshort").ok()
     table = page.at.dataframe[0].value
     failed = table[table["Result"] == "does not hold"]
     assert 0 < len(failed) < len(table)
+    assert failed["Claim"].str.contains(says).any()
+    assert (failed["Largest difference"] > failed["Tolerance"]).all()
     numbers = ", ".join(str(number) for number in failed["No."])
     assert page.at.subheader[0].value == f"{len(failed)} of {len(table)} claims do not hold for this run: {numbers}."
-    assert "does not hold" in page.figures["residue_bars"]["data"][0]["text"]
-
-
-def test_the_shapes_view_shows_the_layer_that_is_chosen() -> None:
-    page = Page(**SMALL, view="shapes", text="a b c\nd").ok()
-    table = page.at.dataframe[0].value
-    pattern = table[table["Site"] == "layers.1.attn.pattern"]["Shape"].item()
-    assert pattern == "[2, 2, 5, 5]"
-    for part in ("batch 2 (sentences)", "pos 5 (tokens)", "d_model 8", "head 2", "d_head 4", "d_ff 16"):
-        assert part in page.explanation
+    assert page.figures["residue_bars"]["data"][0]["text"].count("does not hold") == len(failed)
 
 
 def test_the_share_of_weight_that_padding_takes_without_the_mask() -> None:

@@ -23,7 +23,9 @@ MISSING = """() => {
   const roots = [...document.querySelectorAll("[class*=st-key-] *")].map((node) => node.shadowRoot);
   const canvases = roots.flatMap((root) => [...(root?.querySelectorAll("canvas") ?? [])]);
   if (!roots.some((root) => root?.querySelector(".batch span.chosen"))) missing.push("the token ribbon");
-  if (!figures.length && !canvases.length) missing.push("figures");
+  const drawings = roots.flatMap((root) => [...(root?.querySelectorAll(".diagram svg") ?? [])]);
+  if (drawings.some((drawing) => !drawing.childElementCount)) missing.push("a drawn diagram");
+  if (!figures.length && !canvases.length && !drawings.length) missing.push("figures");
   if (canvases.some((canvas) => !canvas.dataset.painted)) missing.push("a painted canvas");
   for (const figure of figures)
     if (!figure.querySelector(".js-plotly-plot")?._fullLayout?.meta?.figure || !figure.querySelector(".main-svg"))

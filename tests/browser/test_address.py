@@ -70,7 +70,7 @@ def test_what_is_clicked_together_is_what_the_link_shows(new_reader: Callable[..
     assert state(second) == state(first)
     second.view("Residual stream").until_address(view="residual")
     third = new_reader().follow(second.page.url)
-    assert third.figure("norm_heatmap") == second.figure("norm_heatmap")
+    assert third.matrix("stream_map")["z"] == second.matrix("stream_map")["z"]
 
 
 def test_a_reload_changes_nothing(reader: Reader) -> None:

@@ -17,8 +17,8 @@ BUILT = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff":
 VIEWS = {
     "Attention": ("attention", []),
     "LayerNorm": ("layernorm", ["norm_detail"]),
-    "Residual stream": ("residual", ["norm_heatmap", "stream_growth"]),
-    "Shapes": ("shapes", ["block_diagram", "cost_bars"]),
+    "Residual stream": ("residual", ["stream_growth"]),
+    "Shapes": ("shapes", ["cost_bars"]),
     "Proof": ("proof", ["residue_bars"]),
 }
 
@@ -194,8 +194,13 @@ def test_overview_and_choice_are_seen_whole_at_1280_x_800(
         assert box
         boxes["head"] = reader.heatmap["inside"]
         boxes["grid"] = [box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]]
-    if view == "layernorm":
-        boxes["norms"] = reader.matrix("norms")["inside"]
+    if view in ("layernorm", "residual"):
+        key = {"layernorm": "norms", "residual": "stream_map"}[view]
+        boxes[key] = reader.matrix(key)["inside"]
+    if view == "shapes":
+        box = reader.page.locator(".st-key-block svg").bounding_box()
+        assert box
+        boxes["block"] = [box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]]
     assert reader.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
     for figure, (left, top, right, bottom) in boxes.items():
         assert left >= 0, figure

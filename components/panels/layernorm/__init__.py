@@ -1,114 +1,111 @@
 """LayerNorm: what each norm measures at each token, and one of them opened."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from components import controls, state
 from components.labels import visible
-from components.matrix import Matrix, matrix_canvas, pack_matrix
-from components.panels.layernorm.parts import (
-    about,
-    all_tokens,
-    common_mistakes,
-    differences,
-    features,
-    gains,
-    norm_name,
-    one_token,
-    parameters,
-    parse,
-)
+from components.panels.layernorm import batchnorm, mistakes, parts
+from components.panels.layernorm.names import norm_name, parse
 from components.panels.look import Look, explain, numbers, token_matrix
+from components.panels.overview import overview
 from components.theme import format_number
 
 QUANTITIES: Final = {
     "std_in": "Standard deviation going in",
     "var_in": "Variance going in",
     "mean_in": "Mean going in",
+    "std_normalised": "Standard deviation before gamma and beta",
+    "mean_normalised": "Mean before gamma and beta",
     "std_out": "Standard deviation coming out",
     "mean_out": "Mean coming out",
+    "eps_share": "Share of eps under the root",
 }
-PARTS: Final = {"tokens": "All tokens", "token": "One token", "parameters": "Gamma and beta", "mistakes": "Mistakes"}
+UNITS: Final = {"std": "standard deviation", "var": "variance", "mean": "mean", "eps": "share of eps"}
+PARTS: Final = {
+    "tokens": "Tokens",
+    "token": "One token",
+    "distribution": "Spread",
+    "parameters": "γ and β",
+    "batchnorm": "BatchNorm",
+    "mistakes": "Mistakes",
+}
+Part = Callable[[Look, pd.DataFrame, str], tuple[pd.DataFrame, list[str]]]
+SHOW: Final[dict[str, Part]] = {
+    "tokens": parts.all_tokens,
+    "token": parts.one_token,
+    "distribution": parts.spread,
+    "parameters": parts.parameters,
+    "batchnorm": batchnorm.features,
+    "mistakes": mistakes.show,
+}
 
 
 def show(look: Look) -> None:
-    """Norms x tokens on the left, the chosen norm on the right: all tokens, one token, or its parameters."""
-    table = look.run.tables.layernorm(sentence=look.sentence)
-    table.insert(0, "name", [norm_name(norm, layer) for norm, layer in zip(table["norm"], table["layer"], strict=True)])
+    """Norms x tokens on the left, the chosen norm on the right. BatchNorm has LayerNorm beside it instead."""
+    table = state.table(look.answer, look.sentence, "layernorm", partial(_table, look))
     names = list(dict.fromkeys(table["name"]))
     with st.container(horizontal=True, vertical_alignment="center"):
-        quantity = controls.choice(
-            "quantity", "Shown in the overview", QUANTITIES, label_visibility="collapsed", width=250
-        )
+        now = state.now("norm_show")
+        if now == "mistakes":
+            mistakes.picker()
+        elif now != "batchnorm":  # it has no overview
+            controls.choice("quantity", "Shown in the overview", QUANTITIES, label_visibility="collapsed", width=215)
         name = _chosen_norm(names, look)
         part = controls.choice(
             "norm_show", "Of this norm", PARTS, widget=st.segmented_control, label_visibility="collapsed", required=True
         )
-    if part == "tokens":
-        shown = table[table["name"] == name].drop(columns="name")
-    else:
-        shown = {"token": features, "parameters": gains, "mistakes": differences}[part](look, name)
     left, right = st.columns(2)
     with left:
-        _overview(look, table, names, name, quantity)
+        if part == "batchnorm":
+            batchnorm.tokens(look, name)
+        else:
+            _overview(look, table, names, name, state.get("quantity"))
     with right:
-        draw = {"tokens": all_tokens, "token": one_token, "parameters": parameters, "mistakes": common_mistakes}[part]
-        draw(look, shown, name)
-    largest = table.sort_values("std_in").iloc[-1]
-    explain(
-        f"The largest variance going in is {format_number(largest['std_in'] ** 2)}, "
-        f"at {visible(largest['token'])} in {largest['name']}. "
-        f"The median is {format_number((table['std_in'] ** 2).median())}. Click a cell to open its token.",
-        *about(look, name, part, shown),
-    )
+        shown, said = SHOW[part](look, table, name)
+    explain(*([] if part == "batchnorm" else _largest(table)), *said)
     numbers(
         shown,
         name="layernorm",
-        downloads={"This table as CSV": lambda: shown, "All norms as CSV": lambda: look.run.tables.layernorm()},
+        downloads={"This table as CSV": lambda: shown, "All norms as CSV": look.run.tables.layernorm},
     )
 
 
+def _table(look: Look) -> pd.DataFrame:
+    table = look.run.tables.layernorm(sentence=look.sentence)
+    table.insert(0, "name", [norm_name(norm, layer) for norm, layer in zip(table["norm"], table["layer"], strict=True)])
+    return table.assign(var_in=table["std_in"] ** 2)
+
+
+def _largest(table: pd.DataFrame) -> list[str]:
+    """Where the variance going in is largest, and where eps has most to say."""
+    largest, eps = (table.iloc[int(table[name].to_numpy().argmax())] for name in ("var_in", "eps_share"))
+    return [
+        f"The largest variance going in is {format_number(largest['var_in'])}, "
+        f"at {visible(largest['token'])} in {largest['name']}. "
+        f"The median is {format_number(table['var_in'].median())}. Click a cell to open its token.",
+        f"eps has most weight at {visible(eps['token'])} in {eps['name']}: "
+        f"{format_number(100 * eps['eps_share'])} % of what is under the root.",
+    ]
+
+
 def _overview(look: Look, table: pd.DataFrame, names: list[str], name: str, quantity: str) -> None:
-    """One statistic of every norm at every token. Logarithmic colour where it spans more than a factor of ten."""
-    power = 2 if quantity.startswith("var") else 1
-    values = token_matrix(table, names, "name", quantity.replace("var", "std"), len(look.tokens)) ** power
-    centred = quantity.startswith("mean")
-    largest = float(np.nanmax(np.abs(values))) or 1.0
-    smallest = float(np.nanmin(np.abs(values)))
-    log = not centred and largest > 10 * smallest
-
-    def make() -> bytes:
-        tokens = [visible(token) for token in look.tokens]
-        return pack_matrix(
-            Matrix(
-                values=values,
-                rows=names,
-                cols=tokens,
-                col_padding=look.padding,
-                title="Every norm",
-                row_title="LayerNorm",
-                col_title="token",
-                phrase=("in ", ", ", f": {QUANTITIES[quantity].lower()} "),
-                unit={"std": "standard deviation", "var": "variance", "mea": "mean"}[quantity[:3]],
-                low=-largest if centred else 0.0,
-                high=largest,
-                floor=max(smallest / largest, 1e-6) if log else 0.5,
-                square=False,
-                chosen_row=names.index(name),
-                file=f"layernorm-{quantity}",
-            )
-        )
-
-    matrix_canvas(
-        state.payload(look.answer, look.sentence, ("norms", quantity, name), make),
+    """One statistic of every norm at every token."""
+    overview(
+        look,
+        token_matrix(table, names, "name", quantity, len(look.tokens)),
+        names,
         key="norms",
-        height=look.height,
-        scale="log" if log else "linear",
-        marked=(None, look.token),
+        of=quantity,
+        chosen_row=names.index(name),
+        title="Every norm",
+        row_title="LayerNorm",
+        quantity=QUANTITIES[quantity].lower(),
+        unit=UNITS[quantity.partition("_")[0]],
         on_pick=partial(_pick, look.head, names),
     )
 
@@ -136,5 +133,5 @@ def _chosen_norm(names: list[str], look: Look) -> str:
     name = wanted if wanted in names else norm_name("norm2", look.layer)
     if name != wanted:
         state.refuse_link("norm_at", "norm2")
-    state.choose_elsewhere("norm_choice", "At full size", names, name, partial(_choose, look.head))
+    state.choose_elsewhere("norm_choice", "At", names, name, partial(_choose, look.head), width=165)
     return name

@@ -1,0 +1,71 @@
+"""The overview of a view: one number for each token at each stage of the encoder, as a map that chooses both."""
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from components import state
+from components.labels import visible
+from components.matrix import Matrix, matrix_canvas, pack_matrix
+from components.panels.look import Look
+
+WIDE = 10
+"""Colours are logarithmic where the largest value is more than this many times the smallest."""
+FLOOR = 1e-6
+"""The smallest share of the largest value that logarithmic colours tell apart."""
+
+
+def overview(
+    look: Look,
+    values: np.ndarray,
+    rows: Sequence[str],
+    *,
+    key: str,
+    of: Hashable,
+    chosen_row: int | None,
+    title: str,
+    row_title: str,
+    quantity: str,
+    unit: str,
+    limit: float | None = None,
+    on_pick: Callable[[int | None, int | None], None],
+) -> None:
+    """`values [row, pos]` of the sentence, padding hatched; `of` says of what, among all that this key shows.
+
+    Values of both signs diverge around 0. `limit` is the largest possible size, where there is one, as of a cosine.
+    """
+    real = np.abs(values[np.isfinite(values)])
+    largest = limit or (float(real.max()) if real.size else 0.0) or 1.0
+    smallest = float(real.min()) if real.size else 0.0
+    signed = bool((values < 0).any())
+    log = not signed and limit is None and largest > WIDE * smallest
+
+    def make() -> bytes:
+        return pack_matrix(
+            Matrix(
+                values=values,
+                rows=rows,
+                cols=[visible(token) for token in look.tokens],
+                col_padding=look.padding,
+                title=title,
+                row_title=row_title,
+                col_title="token",
+                phrase=("at ", ", ", f": {quantity} "),
+                unit=unit,
+                low=-largest if signed else 0.0,
+                high=largest,
+                floor=max(smallest / largest, FLOOR) if log else 0.5,
+                square=False,
+                chosen_row=chosen_row,
+                file=f"{key}-{unit}",
+            )
+        )
+
+    matrix_canvas(
+        state.payload(look.answer, look.sentence, (key, of, chosen_row), make),
+        key=key,
+        height=look.height,
+        scale="log" if log else "linear",
+        marked=(None, look.token),
+        on_pick=on_pick,
+    )
