@@ -55,10 +55,10 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         for name, (low, high) in LIMITS.items():
             if not (name == "vocab_size" and self.vocab_size is None):
-                _check_count(name, getattr(self, name), low, high)
-        _check_option("norm_placement", self.norm_placement, get_args(NormPlacement))
-        _check_option("activation", self.activation, get_args(Activation))
-        _check_option("positions", self.positions, get_args(Positions))
+                check_count(name, getattr(self, name), low, high)
+        check_option("norm_placement", self.norm_placement, get_args(NormPlacement))
+        check_option("activation", self.activation, get_args(Activation))
+        check_option("positions", self.positions, get_args(Positions))
         for name in ("scale_embeddings", "bias", "embedding_norm"):
             _check_bool(name, getattr(self, name))
         if self.final_norm is None:
@@ -97,7 +97,12 @@ def _nearest_multiple(factor: int, wanted: int, most: int) -> int:
     return nearest if nearest <= most else most // factor * factor
 
 
-def _check_count(name: str, value: Any, low: int, high: int) -> None:
+def check_count(name: str, value: Any, low: int, high: int) -> None:
+    """Refuses what is not a whole number from low to high.
+
+    Raises:
+        ConfigError: The message names the rule, the value and the nearest good value.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, not {value!r}")
     if not low <= value <= high:
@@ -105,7 +110,12 @@ def _check_count(name: str, value: Any, low: int, high: int) -> None:
         raise ConfigError(f"{name} ({value:,}) must lie between {low} and {high:,}; nearest: {nearest:,}")
 
 
-def _check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    """Refuses what is none of the options.
+
+    Raises:
+        ConfigError: The message names the options, the value and the usual one.
+    """
     if value not in options:
         raise ConfigError(f"{name} must be one of {', '.join(options)}, not {value!r}; usual: {options[0]}")
 

@@ -38,7 +38,7 @@ def draw_state(config: EncoderConfig, *, seed: int = 0, init: Initialisation = "
     state = _draw_embeddings(config, _generator(seed, 0), init)
     if config.vocab_size is None:
         state["embed.tokens.seed"] = torch.tensor(seed)
-        state["embed.tokens.std"] = torch.tensor(_vector_std(config, init))
+        state["embed.tokens.std"] = torch.tensor(vector_std(config, init))
     for layer in range(config.n_layers):
         drawn = _draw_layer(config, _generator(seed, 1 + layer), init)
         state |= {f"layers.{layer}.{name}": value for name, value in drawn.items()}
@@ -58,7 +58,7 @@ def _draw_embeddings(config: EncoderConfig, generator: torch.Generator, init: In
         "positions": config.max_len if config.positions == "learned" else 0,
         "segments": config.n_segments,
     }
-    std = _vector_std(config, init)
+    std = vector_std(config, init)
     state = {
         f"embed.{name}.weight": torch.empty(n_rows, config.d_model).normal_(0, std, generator=generator)
         for name, n_rows in rows.items()
@@ -92,5 +92,6 @@ def _norm(name: str, config: EncoderConfig) -> dict[str, Tensor]:
     return gamma_and_beta if config.bias else {f"{name}.weight": gamma_and_beta[f"{name}.weight"]}
 
 
-def _vector_std(config: EncoderConfig, init: Initialisation) -> float:
+def vector_std(config: EncoderConfig, init: Initialisation) -> float:
+    """Standard deviation of the vectors of tokens, positions and segments."""
     return NORMAL_STD if init == "normal" else config.d_model**-0.5
