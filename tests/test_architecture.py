@@ -70,6 +70,12 @@ def test_the_engine_knows_no_other_implementation(path):
     assert knows(path, "transformers", "sentence_transformers", "tests") == []
 
 
+@pytest.mark.parametrize("path", ALL, ids=name_of)
+def test_nothing_that_runs_needs_training(path):
+    """Training makes a file. What reads the file does not know how it was made."""
+    assert knows(path, "training", "tqdm") == []
+
+
 @pytest.mark.parametrize("path", WATCHED, ids=name_of)
 def test_model_tape_and_trace_know_neither_text_nor_weights_nor_run(path):
     assert knows(path, "explorer.text", "explorer.weights", "explorer.run", "explorer.loading") == []
