@@ -8,7 +8,7 @@ run.trace.pattern(layer=3)    # [batch, head, query, key]
 """
 
 from explorer.ablation import attention_change, output_change
-from explorer.config import BERT_BASE, CLASSROOM, MINILM, PAPER_BASE, PRESETS, EncoderConfig
+from explorer.config import BERT_BASE, CLASSROOM, MINILM, MINILM_PRELN, PAPER_BASE, PRESETS, EncoderConfig
 from explorer.device import available as available_devices
 from explorer.errors import (
     ConfigError,
@@ -29,6 +29,7 @@ __all__ = [
     "BERT_BASE",
     "CLASSROOM",
     "MINILM",
+    "MINILM_PRELN",
     "PAPER_BASE",
     "PRESETS",
     "SILENT",

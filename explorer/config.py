@@ -148,4 +148,7 @@ BERT_BASE = EncoderConfig(
 MINILM = replace(BERT_BASE, n_layers=6, d_model=384, d_ff=1536, vocab_size=30_522)
 """The published encoder all-MiniLM-L6-v2."""
 
+MINILM_PRELN = replace(MINILM, norm_placement="pre", embedding_norm=False, final_norm=None)
+"""Its Pre-LN twin: the same shape, but the stream starts at the raw embedding sum, and a norm follows the stack."""
+
 PRESETS = {"classroom": CLASSROOM, "paper base": PAPER_BASE, "BERT base": BERT_BASE, "MiniLM": MINILM}
