@@ -12,6 +12,8 @@ from explorer.loading import Model
 from explorer.text import Batch
 
 TOKENS_AT_ONCE: Final = 2048
+DIGITS: Final = 5
+"""After the point, in figures: enough that no target is reached by rounding."""
 TIRED: Final = "The animal didn't cross the street because it was too tired."
 WIDE: Final = "The animal didn't cross the street because it was too wide."
 ANIMAL, IT, CLS_DIMENSION = 2, 10, 99
@@ -42,14 +44,14 @@ class Comparison:
         """The figures as plain numbers."""
         return {
             "texts": len(self.sentence_cosine),
-            "sentence_cosine": round(float(self.sentence_cosine.mean()), 4),
-            "sentence_cosine_worst": round(float(self.sentence_cosine.min()), 4),
-            "output_cosine": round(float(self.reads[-1]), 4),
-            "attention_variation": self.layer_variation.round(4).tolist(),
+            "sentence_cosine": round(float(self.sentence_cosine.mean()), DIGITS),
+            "sentence_cosine_worst": round(float(self.sentence_cosine.min()), DIGITS),
+            "output_cosine": round(float(self.reads[-1]), DIGITS),
+            "attention_variation": _rounded(self.layer_variation),
             "worst_head": _worst_head(self.variation),
-            "same_top_key": self.top_key.round(3).tolist(),
-            "norm1_cosine": self.reads[:-1:2].round(4).tolist(),
-            "norm2_cosine": self.reads[1:-1:2].round(4).tolist(),
+            "same_top_key": _rounded(self.top_key),
+            "norm1_cosine": _rounded(self.reads[:-1:2]),
+            "norm2_cosine": _rounded(self.reads[1:-1:2]),
         }
 
 
@@ -91,7 +93,7 @@ def known_heads(model: Model, texts: Sequence[str]) -> dict[str, float]:
     for word, text in (("tired", TIRED), ("wide", WIDE)):
         pattern = explorer.run(model, model.batch([text])).trace.pattern(3)
         found[f"L3 H1 it to animal, {word}"] = float(pattern[0, 1, IT, ANIMAL])
-    return {name: round(value, 4) for name, value in found.items()}
+    return {name: round(value, DIGITS) for name, value in found.items()}
 
 
 def stream_norms(twin: Model, texts: Sequence[str]) -> list[float]:
@@ -103,7 +105,7 @@ def stream_norms(twin: Model, texts: Sequence[str]) -> list[float]:
         points = [trace.embedding("sum")]
         points += [trace.resid(point, layer) for layer in range(twin.config.n_layers) for point in ("mid", "post")]
         found.append(np.stack([np.linalg.norm(point[real], axis=-1) for point in points]))
-    return np.median(np.concatenate(found, axis=1), axis=1).round(2).tolist()
+    return _rounded(np.median(np.concatenate(found, axis=1), axis=1))
 
 
 def residual_sums(teacher: Model, texts: Sequence[str]) -> list[float]:
@@ -124,7 +126,8 @@ def evaluate(teacher: Model, twin: Model, lists: Mapping[str, Sequence[str]]) ->
         "lists": {name: comparison.summary() for name, comparison in comparisons.items()},
         "heads": {"twin": known_heads(twin, lines), "teacher": known_heads(teacher, lines)},
         "head_variation": {
-            f"L{layer} H{head}": round(float(variation[layer, head]), 4) for layer, head in ((0, 2), (1, 8), (3, 1))
+            f"L{layer} H{head}": round(float(variation[layer, head]), DIGITS)
+            for layer, head in ((0, 2), (1, 8), (3, 1))
         },
         "stream_norm": {"twin": stream_norms(twin, lines), "teacher": residual_sums(teacher, lines)},
         "cls_variance": {"twin": cls_variances(twin, lines), "teacher": cls_variances(teacher, lines)},
@@ -133,15 +136,16 @@ def evaluate(teacher: Model, twin: Model, lists: Mapping[str, Sequence[str]]) ->
 
 def batches(model: Model, texts: Sequence[str]) -> list[Batch]:
     """The texts in their order, in batches of a bounded number of tokens."""
-    result: list[Batch] = []
-    waiting: list[str] = []
+    groups: list[list[str]] = []
+    longest = 0
     for text in texts:
-        grown = model.batch([*waiting, text])
-        if waiting and grown.token_ids.numel() > TOKENS_AT_ONCE:
-            result.append(model.batch(waiting))
-            waiting = []
-        waiting.append(text)
-    return [*result, model.batch(waiting)] if waiting else result
+        n_tokens = model.batch([text]).n_real
+        longest = max(longest, n_tokens)
+        if not groups or longest * (len(groups[-1]) + 1) > TOKENS_AT_ONCE:
+            groups.append([])
+            longest = n_tokens
+        groups[-1].append(text)
+    return [model.batch(group) for group in groups]
 
 
 def cosine(x: Float[Array, "n d_model"], y: Float[Array, "n d_model"]) -> Float[Array, " n"]:
@@ -170,7 +174,11 @@ def _norm_inputs(model: Model, texts: Sequence[str], measure: Any) -> list[float
         real = ~batch.key_padding_mask.numpy()
         norms = [trace.norm(name, "in", layer) for layer in range(model.config.n_layers) for name in ("norm1", "norm2")]
         found.append(np.stack([measure(x, real) for x in norms]))
-    return np.median(np.concatenate(found, axis=1), axis=1).round(3).tolist()
+    return _rounded(np.median(np.concatenate(found, axis=1), axis=1))
+
+
+def _rounded(values: Array) -> list[float]:
+    return [round(float(value), DIGITS) for value in values]
 
 
 def _worst_head(variation: Array) -> str:

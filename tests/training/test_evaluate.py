@@ -62,7 +62,7 @@ def test_the_stream_is_measured_at_the_start_and_after_each_sublayer(pair):
     run = explorer.run(twin, twin.batch([TEXTS[0]]))
     points = [run.trace.embedding("sum"), *(run.trace.resid(p, layer) for layer in range(2) for p in ("mid", "post"))]
     expected = [np.median(np.linalg.norm(point[0], axis=-1)) for point in points]
-    assert stream_norms(twin, TEXTS[:1]) == pytest.approx(expected, abs=0.01)
+    assert stream_norms(twin, TEXTS[:1]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_post_ln_sum_is_what_its_norm_gets(pair):
