@@ -1,7 +1,7 @@
 """What can go wrong, as a tree of exceptions.
 
     ExplorerError
-    ├── ConfigError        an architecture that cannot be built            (also ValueError)
+    ├── ConfigError        an architecture or a training that cannot be    (also ValueError)
     ├── TextError          sentences that cannot become a batch            (also ValueError)
     ├── MaskError          a padding mask that is not one                  (also ValueError)
     ├── WeightsError       parameters that are missing or not the right ones
@@ -17,7 +17,7 @@ class ExplorerError(Exception):
 
 
 class ConfigError(ExplorerError, ValueError):
-    """An architecture that cannot be built."""
+    """An architecture that cannot be built, or a training of it that cannot be."""
 
 
 class TextError(ExplorerError, ValueError):

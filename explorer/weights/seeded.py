@@ -35,19 +35,20 @@ def draw_state(config: EncoderConfig, *, seed: int = 0, init: Initialisation = "
     if init not in INITIALISATIONS:
         raise ConfigError(f"init must be one of {', '.join(INITIALISATIONS)}, not {init!r}; usual: xavier")
 
-    state = _draw_embeddings(config, _generator(seed, 0), init)
+    state = _draw_embeddings(config, private_generator(seed, 0), init)
     if config.vocab_size is None:
         state["embed.tokens.seed"] = torch.tensor(seed)
         state["embed.tokens.std"] = torch.tensor(vector_std(config, init))
     for layer in range(config.n_layers):
-        drawn = _draw_layer(config, _generator(seed, 1 + layer), init)
+        drawn = _draw_layer(config, private_generator(seed, 1 + layer), init)
         state |= {f"layers.{layer}.{name}": value for name, value in drawn.items()}
     if config.final_norm:
         state |= _norm("final_norm", config)
     return state
 
 
-def _generator(seed: int, stream: int) -> torch.Generator:
+def private_generator(seed: int, stream: int) -> torch.Generator:
+    """A generator of its own for each pair. 0 draws the embeddings, 1 and up the layers; from 100 on they are free."""
     mixed = np.random.SeedSequence([seed, stream]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(mixed) >> 1)  # torch takes 63 bits
 
