@@ -147,7 +147,9 @@ def test_sentences_that_are_too_long_are_refused(name):
     most = MOST_LETTERS // 2 if name == "copy" else MOST_LETTERS
     assert task_of(name, most).max_len <= MOST_LETTERS + 3
     for longest, nearest in ((0, 1), (most + 1, most)):
-        with pytest.raises(ConfigError, match=rf"longest \({longest}\) must lie between 1 and {most}; nearest: {nearest}"):
+        with pytest.raises(
+            ConfigError, match=rf"longest \({longest}\) must lie between 1 and {most}; nearest: {nearest}"
+        ):
             task_of(name, longest)
 
 
