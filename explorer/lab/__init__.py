@@ -1,4 +1,4 @@
-"""Laboratories: what the architecture does to gradients, measured on encoders of their own.
+"""Laboratories: what the architecture does to gradients and to training, measured on encoders of their own.
 
 Each experiment is bounded in time and memory, draws from generators of its own and writes to nothing that is shared.
 """
