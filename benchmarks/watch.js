@@ -65,7 +65,8 @@
 
   // To be called before the press. `window.changed` is there once all is shown: milliseconds a name, and the messages.
   window.watch = (names) => {
-    const isNew = names.map((name) => changes[name]?.() ?? appears(name));
+    const there = (name) => name in changes && (name === "stitched" || canvasOf(name));
+    const isNew = names.map((name) => (there(name) ? changes[name]() : appears(name)));
     const shown = {};
     let start = null;
     const press = (event) => (start ??= event.timeStamp);
