@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from components.figures.canvas import NARROW_WIDTH, as_mask, empty_figure, hatch, name_axis, runs, upright
+from components.figures.canvas import NARROW_WIDTH, as_mask, empty_figure, hatch, name_axis, runs, translucent, upright
+from components.figures.lines import band
 from components.labels import plotly_escape
 from components.theme import Palette, format_number
 
+MANY = 128
+"""Tokens above which the spread is a band and not a bar each."""
 _ROWS = {"entering": ("y", (0.54, 1.0)), "leaving": ("y2", (0.0, 0.46))}
 
 
@@ -41,17 +44,21 @@ def norm_detail(
             raise ValueError(f"{row}: mean and std must be [token] = [{n}], not {np.shape(mean)} and {np.shape(std)}")
         figure.add_trace(_row(row, mean, std, padded, colour))
     _lay_out(figure, tokens, padded, palette)
+    if n > MANY:  # an error bar each would take the browser a second
+        for colour, (axis, _), trace in zip(palette.series, _ROWS.values(), figure.data[:2], strict=False):
+            around = band(trace.y - trace.customdata, trace.y + trace.customdata, colour)
+            figure.add_trace(around.update(yaxis=axis, name="mean ± std"))
     return figure
 
 
 def _row(row: str, mean: np.ndarray, std: np.ndarray, padded: np.ndarray, colour: str) -> go.Scatter:
     centre, spread = np.array(mean, dtype=np.float32), np.array(std, dtype=np.float32)
     centre[padded] = spread[padded] = np.nan
-    many = len(centre) > 128
+    many = len(centre) > MANY
     return go.Scatter(
         x=np.arange(len(centre)),
         y=centre,
-        error_y={"type": "data", "array": spread, "thickness": 1 if many else 1.8, "width": 0 if many else 4},
+        error_y=None if many else {"type": "data", "array": spread, "thickness": 1.8, "width": 4},
         customdata=spread,
         mode="markers",
         marker={"size": 4 if many else 8, "color": colour},
@@ -65,7 +72,7 @@ def _row(row: str, mean: np.ndarray, std: np.ndarray, padded: np.ndarray, colour
 def _lay_out(figure: go.Figure, tokens: Sequence[str], padded: np.ndarray, palette: Palette) -> None:
     axes = {"xaxis": upright(name_axis(tokens, title="token", what="token", room=NARROW_WIDTH)) | {"anchor": "y2"}}
     for trace, (row, (axis, domain)) in zip(list(figure.data), _ROWS.items(), strict=True):
-        low, high = _reach(trace.y, trace.error_y.array)
+        low, high = _reach(trace.y, trace.customdata)
         title = {"text": f"{row}<br>mean ± std"}
         axes["yaxis" + axis[1:]] = {"domain": domain, "range": (low, high), "nticks": 5, "title": title}
         figure.add_shape(type="rect", xref="paper", yref="paper", x0=0, x1=1, y0=domain[0], y1=domain[1])
@@ -112,10 +119,13 @@ def token_strips(
     for colour, (row, (axis, domain), values) in zip(palette.series, rows, strict=False):
         values = np.asarray(values, dtype=np.float64)
         mean, std = float(values.mean()), float(values.std())
-        figure.add_bar(
+        figure.add_scatter(  # one path: a bar each would take the browser half a second
             x=np.arange(len(values)),
             y=values,
-            marker={"color": colour, "line": {"width": 0}},
+            mode="lines",
+            line={"color": colour, "width": 1, "shape": "hvh"},
+            fill="tozeroy",
+            fillcolor=translucent(colour, 0.6),
             yaxis=axis,
             name=row,
             hovertemplate=f"{row}, dimension <b>%{{x}}</b>: %{{y:.4~g}}<extra></extra>",
@@ -145,7 +155,7 @@ def token_strips(
             "nticks": 5,
             "title": {"text": f"{row}<br>mean {format_number(mean)}<br>std {format_number(std)}"},
         }
-    figure.update_layout(axes, bargap=0)
+    figure.update_layout(axes)
     return figure
 
 

@@ -42,6 +42,18 @@ def test_one_norm_entering_and_leaving() -> None:
     assert figure.layout.yaxis2.domain[1] < figure.layout.yaxis.domain[0]
 
 
+def test_of_many_tokens_the_spread_is_a_band_around_the_mean() -> None:
+    """An error bar each would take the browser a second; padding is still a gap."""
+    mean, std = np.arange(200, dtype=np.float32), np.full(200, 2, dtype=np.float32)
+    padded = np.arange(200) > 150
+    figure = norm_detail(mean, std, mean, std, ["t"] * 200, palette=LIGHT, token_padding=padded)
+    entering, leaving = figure.data[:2]
+    assert entering.error_y.array is leaving.error_y.array is None
+    bands = [trace for trace in figure.data if trace.name == "mean ± std"]
+    assert {trace.yaxis for trace in bands} == {"y", "y2"}
+    assert (np.nanmin(bands[0].y), np.nanmax(bands[0].y), np.nanmax(bands[0].x)) == (-2, 152, 150)
+
+
 @pytest.mark.parametrize("log", [False, True])
 def test_growth_of_the_stream(log: bool) -> None:
     mean = np.array([3, 4, 5], dtype=np.float32)
