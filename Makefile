@@ -14,7 +14,7 @@ export MALLOC_MMAP_THRESHOLD_ ?= 1073741824
 export MALLOC_TRIM_THRESHOLD_ ?= 1073741824
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test check unit browser bench clean
+.PHONY: run test check unit browser bench twin clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.runtime
@@ -35,6 +35,10 @@ bench: $(VENV)/.bench browser
 	$(BIN)/python -m benchmarks.payload
 	$(BIN)/python -m benchmarks.screen
 	$(BIN)/python -m benchmarks.views
+
+# Distils the Pre-LN twin anew (over an hour on one core, Debian, network): OPTIONS="--again" for its second run.
+twin: $(VENV)/.dev
+	$(BIN)/python -m training $(OPTIONS)
 
 # The browser that the tests drive. A machine without one gets Debian's; elsewhere install Chromium by hand.
 browser:

@@ -2,23 +2,30 @@
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float32
 
-from explorer.config import MINILM, EncoderConfig
+from explorer.config import MINILM, MINILM_PRELN, EncoderConfig
 from explorer.errors import ConfigError
 from explorer.model import Encoder, build_encoder
 from explorer.model.norms import LayerNorm
 from explorer.text import Batch, PaddingSide, Tokenizer, WordPieceTokenizer, WordTokenizer, make_batch
 from explorer.trace import to_numpy
-from explorer.weights import LoadReport, draw_state, fill, load_minilm
+from explorer.weights import LoadReport, draw_state, fill, load_minilm, load_twin
 from explorer.weights.seeded import Initialisation
 
 Norm = Literal["embed", "norm1", "norm2", "final"]
+
+TRAINED: Final[dict[str, tuple[EncoderConfig, Callable[[], tuple[Encoder, Path, LoadReport]]]]] = {
+    "minilm": (MINILM, load_minilm),
+    "minilm-preln": (MINILM_PRELN, load_twin),
+}
+"""The trained encoders by name: their architecture, and what reads them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,13 +120,14 @@ def build(config: EncoderConfig, *, seed: int = 0, init: Initialisation = "xavie
 
 
 def load(name: str) -> Model:
-    """A trained encoder by name. `minilm` is all-MiniLM-L6-v2.
+    """A trained encoder by name. `minilm` is all-MiniLM-L6-v2; `minilm-preln` is its Pre-LN twin, distilled from it.
 
     Raises:
         ConfigError: If there is no encoder of that name.
         WeightsError: If its files cannot be had or are not the published ones. The message says how to get them.
     """
-    if name != "minilm":
-        raise ConfigError(f"there is no trained encoder {name!r}; there is: minilm")
-    encoder, tokenizer_path, report = load_minilm()
-    return Model(config=MINILM, encoder=encoder, tokenizer=WordPieceTokenizer(tokenizer_path), report=report)
+    if name not in TRAINED:
+        raise ConfigError(f"there is no trained encoder {name!r}; there is: {', '.join(TRAINED)}")
+    config, read = TRAINED[name]
+    encoder, tokenizer_path, report = read()
+    return Model(config=config, encoder=encoder, tokenizer=WordPieceTokenizer(tokenizer_path), report=report)

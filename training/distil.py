@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from explorer.model import Encoder
 from explorer.text import Batch, make_batch
 from training.algebra import Scales, algebraic_start
 from training.checkpoint import Checkpoint
-from training.texts import FIRST, THEN, Corpus, draw_texts
+from training.texts import AGAIN, FIRST, THEN, Corpus, draw_texts
 from training.watch import CLS_WEIGHT, Watched, sentence_vectors, token_weights, watch_student, watch_teacher
 
 BATCHES_FOR_ALGEBRA: Final = 24
@@ -44,12 +44,36 @@ class Recipe:
     weight_decay: float = 0.01
     """Of matrices; nothing else decays."""
     largest_gradient: float = 1.0
+    pattern_weight: float = 1.0
+    output_weight: float = 2.0
+    """How often the output counts among what is read."""
+    sentence_weight: float = 1.0
+    again: bool = False
+    """Whether it is a second run, from the weights of a first: then all texts are of its own mix."""
+
+
+SECOND: Final = Recipe(
+    steps=880, seed=1, learning_rate=1e-4, pattern_weight=1.5, output_weight=6.0, sentence_weight=2.0, again=True
+)
+"""From the weights of the first. What that left farthest from the teacher, the output, counts more."""
+
+THIRD: Final = replace(SECOND, steps=560, seed=2, learning_rate=6e-5, pattern_weight=5.0)
+"""From the weights of the second. Patterns count more again: the second had let go of them in the last layer."""
 
 
 def distil(
-    teacher: Model, corpus: Corpus | None, recipe: Recipe, path: Path, *, seconds: float | None = None
+    teacher: Model,
+    corpus: Corpus | None,
+    recipe: Recipe,
+    path: Path,
+    *,
+    seconds: float | None = None,
+    first: Path | None = None,
 ) -> Checkpoint:
-    """Trains from the checkpoint at `path`, or from the algebra where there is none, and keeps checkpoints there.
+    """Trains from the checkpoint at `path` and keeps checkpoints there.
+
+    Where there is none, a second run starts from the weights of the checkpoint `first`, and a first run from the
+    algebra.
 
     Each step draws its texts from the seed and its number, so a run that was stopped goes on as if it had not been.
     `seconds` stops it early; then the checkpoint is not at the last step.
@@ -57,7 +81,10 @@ def distil(
     Raises:
         WeightsError: If the checkpoint is of another recipe.
     """
-    checkpoint = Checkpoint.read(path, recipe) if path.exists() else start(teacher, corpus, recipe)
+    if path.exists():
+        checkpoint = Checkpoint.read(path, recipe)
+    else:
+        checkpoint = Checkpoint.again(first, recipe) if first else start(teacher, corpus, recipe)
     student = checkpoint.student
     optimizer = make_optimizer(student, checkpoint.scales, recipe)
     checkpoint.restore(optimizer)
@@ -68,7 +95,7 @@ def distil(
             batch = draw_batch(teacher, corpus, recipe, checkpoint.step)
             set_learning_rate(optimizer, rate(checkpoint.step, recipe))
             target = watch_teacher(teacher.encoder, batch)
-            loss = distance(watch_student(student, batch), target, batch)
+            loss = distance(watch_student(student, batch), target, batch, recipe)
             loss.backward()
             clip_gradients(student, checkpoint.scales, recipe.largest_gradient)
             optimizer.step()
@@ -96,27 +123,28 @@ def start(teacher: Model, corpus: Corpus | None, recipe: Recipe) -> Checkpoint:
 
 def draw_batch(teacher: Model, corpus: Corpus | None, recipe: Recipe, step: int) -> Batch:
     """The texts of one step, which depend on the seed and the step alone. Steps below 0 are those of the start."""
+    mix = AGAIN if recipe.again else FIRST if step < recipe.turn else THEN
     rng = np.random.default_rng([recipe.seed, int(step < 0), abs(step)])
-    texts, longest = draw_texts(rng, corpus, recipe.tokens, FIRST if step < recipe.turn else THEN)
+    texts, longest = draw_texts(rng, corpus, recipe.tokens, mix)
     return make_batch(texts, teacher.tokenizer, max_len=longest)
 
 
-def distance(student: Watched, teacher: Watched, batch: Batch) -> Float[Tensor, ""]:
+def distance(student: Watched, teacher: Watched, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
     """What training makes small. 0 when patterns, reads and output are the teacher's.
 
     Mean over layers of KL(teacher's pattern || student's), + 2 x mean relative squared error of what sublayers read
-    and of the output (which counts twice), + 1 - cosine of the sentence.
+    and of the output, + 1 - cosine of the sentence; with the recipe's weights.
     """
     weights = token_weights(batch.key_padding_mask, CLS_WEIGHT)
     kl = torch.stack([_kl(p, q, weights) for p, q in zip(teacher.patterns, student.patterns, strict=True)]).mean()
     errors = [_relative_error(x, y, weights) for x, y in zip(student.reads, teacher.reads, strict=True)]
-    error = torch.stack([*errors, errors[-1]]).mean()
+    error = (sum(errors[:-1]) + recipe.output_weight * errors[-1]) / (len(errors) - 1 + recipe.output_weight)
     cosine = F.cosine_similarity(
         sentence_vectors(student.reads[-1], batch.key_padding_mask),
         sentence_vectors(teacher.reads[-1], batch.key_padding_mask),
         dim=-1,
     ).mean()
-    return kl + 2 * error + (1 - cosine)
+    return recipe.pattern_weight * kl + 2 * error + recipe.sentence_weight * (1 - cosine)
 
 
 def _kl(p: Tensor, q: Tensor, weights: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """What the twin is trained on: rows of a wanted length, drawn anew for each step from a seed."""
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,20 @@ class Mix:
     everyday: tuple[float, float]
     """Share of passages that are everyday sentences: up to 64 tokens, and above."""
     entries: float
-    """Share of passages that are entries of the dictionary. What is left is prose."""
+    """Share of passages that are entries of the dictionary."""
+    lists: float = 0.0
+    """Share of passages that list words and names of the dictionary. What is left is prose."""
 
 
 FIRST: Final = Mix(((8, 24, 0.28), (25, 64, 0.32), (65, 240, 0.17), (241, 512, 0.23)), (0.45, 0.12), 0.2)
 """Many long texts: they need all positions, and reach their target sooner than short ones."""
 THEN: Final = Mix(((8, 24, 0.25), (25, 64, 0.48), (65, 240, 0.17), (241, 512, 0.10)), (0.3, 0.1), 0.15)
 """Fewer of them, and more prose."""
+AGAIN: Final = Mix(((8, 24, 0.15), (25, 64, 0.60), (65, 240, 0.17), (241, 512, 0.08)), (0.2, 0.1), 0.17, 0.13)
+"""Of the second run: lists of names and rare words too."""
+
+_LIFETIME = re.compile(r"\(\d{4}-\d{4}\)")
+"""What the dictionary says of most people."""
 
 TOKENS_PER_WORD: Final = 1.25
 HELD_OUT_ONE_IN: Final = 12
@@ -123,6 +131,8 @@ def _passage(rng: np.random.Generator, corpus: Corpus | None, n_tokens: int, mix
         return _fill(lambda: everyday_sentence(rng), n_tokens)
     if kind < share_of_everyday + mix.entries:
         return _fill(lambda: _sentence_of_entry(rng, corpus), n_tokens)
+    if kind < share_of_everyday + mix.entries + mix.lists:
+        return _fill(lambda: _list_of_words(rng, corpus), n_tokens)
     document = corpus.prose[rng.integers(len(corpus.prose))]
     start = int(rng.integers(len(document.sentences)))
     following = iter(document.sentences[start:])
@@ -132,6 +142,20 @@ def _passage(rng: np.random.Generator, corpus: Corpus | None, n_tokens: int, mix
 def _sentence_of_entry(rng: np.random.Generator, corpus: Corpus) -> str:
     sentences = corpus.entries[rng.integers(len(corpus.entries))].sentences
     return sentences[rng.integers(len(sentences))]
+
+
+def _list_of_words(rng: np.random.Generator, corpus: Corpus) -> str:
+    """A few names of people, or words that are near each other in the dictionary and so of one kind."""
+    start = int(rng.integers(len(corpus.entries)))
+    if people := rng.random() < 0.6:
+        tries = (int(rng.integers(len(corpus.entries))) for _ in range(200))
+        start = next((at for at in tries if _LIFETIME.search(corpus.entries[at].sentences[0])), start)
+    words = [document.sentences[0].partition(":")[0] for document in corpus.entries[start : start + 60]]
+    if people and rng.random() < 0.6:
+        words = [word.rpartition(" ")[2] for word in words]
+    chosen = [words[n] for n in rng.permutation(len(words))[: rng.integers(2, 12)]]
+    mark = ("; ", "; ", ", ", ", ", " and ", " ")[rng.integers(6)]
+    return mark.join(chosen) + (".", ";", "", ":")[rng.integers(4)]
 
 
 def _fill(next_sentence: Callable[[], str], n_tokens: int) -> str:

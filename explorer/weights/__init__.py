@@ -3,5 +3,6 @@
 from explorer.weights.fill import LoadReport, fill
 from explorer.weights.published import load_minilm
 from explorer.weights.seeded import INITIALISATIONS, draw_state
+from explorer.weights.twin import load_twin
 
-__all__ = ["INITIALISATIONS", "LoadReport", "draw_state", "fill", "load_minilm"]
+__all__ = ["INITIALISATIONS", "LoadReport", "draw_state", "fill", "load_minilm", "load_twin"]

@@ -107,8 +107,8 @@ def _from_hub() -> PublishedFiles:
     return PublishedFiles(paths["model.safetensors"], paths["tokenizer.json"], source)
 
 
-def check_sha256(path: Path, expected: str) -> None:
-    """Refuses a file that is not the published one.
+def check_sha256(path: Path, expected: str, *, way_out: str = HOW_TO_GET) -> None:
+    """Refuses a file that is not the published one; the message ends with the way out.
 
     Raises:
         WeightsError: If the SHA-256 differs. The message names both.
@@ -117,7 +117,7 @@ def check_sha256(path: Path, expected: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
         raise WeightsError(
-            f"{path.name} is not the published file: its SHA-256 is {found[:12]}…, not {expected[:12]}…. {HOW_TO_GET}"
+            f"{path.name} is not the published file: its SHA-256 is {found[:12]}…, not {expected[:12]}…. {way_out}"
         )
 
 

@@ -11,8 +11,18 @@ from torch.testing import assert_close
 from explorer import WeightsError
 from training import distil as module
 from training.checkpoint import Checkpoint
-from training.distil import FROZEN, Recipe, clip_gradients, distance, distil, make_optimizer, rate, set_learning_rate
-from training.texts import FIRST, THEN
+from training.distil import (
+    FROZEN,
+    SECOND,
+    Recipe,
+    clip_gradients,
+    distance,
+    distil,
+    make_optimizer,
+    rate,
+    set_learning_rate,
+)
+from training.texts import AGAIN, FIRST, THEN
 from training.watch import Watched, token_weights, watch_student, watch_teacher
 
 SHORT = Recipe(steps=8, tokens=64, learning_rate=3e-5)
@@ -39,17 +49,22 @@ def watched(rows, reads):
     return Watched([torch.tensor([[rows]])], [torch.tensor([row]) for row in reads])
 
 
-def test_the_distance_by_hand(two_tokens):
+@pytest.mark.parametrize("recipe", [Recipe(), SECOND])
+def test_the_distance_by_hand(two_tokens, recipe):
     """`[CLS]` counts 2 of 3. Its row of attention differs by ln 2, the read of the other token by half its length."""
     rows = [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.2, 0.4, 0.4]]
     reads = [[[2.0, 0.0], [4.0, 0.0], [9.0, 9.0]], [[1.0, 0.0], [1.0, 0.0], [5.0, 5.0]]]
     teacher = watched([[1.0, 0.0, 0.0], *rows[1:]], reads)
     student = watched(rows, [[[2.0, 0.0], [4.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0], [7.0, 7.0]]])
     kl = 2 / 3 * math.log(2)
-    first, output = (2**2 / 4**2) / 3, 1.0  # the output counts twice
-    expected = kl + 2 * (first + output + output) / 3 + (1 - 1 / math.sqrt(2))
-    assert distance(student, teacher, two_tokens).item() == pytest.approx(expected, rel=1e-5)
-    assert distance(teacher, teacher, two_tokens).item() == pytest.approx(0, abs=1e-6)
+    first, output = (2**2 / 4**2) / 3, 1.0
+    cosine = 1 / math.sqrt(2)
+    if recipe.again:  # the output counts 6 times
+        expected = 1.5 * kl + 2 * (first + 6 * output) / 7 + 2 * (1 - cosine)
+    else:  # twice
+        expected = kl + 2 * (first + output + output) / 3 + (1 - cosine)
+    assert distance(student, teacher, two_tokens, recipe).item() == pytest.approx(expected, rel=1e-5)
+    assert distance(teacher, teacher, two_tokens, recipe).item() == pytest.approx(0, abs=1e-6)
 
 
 def test_the_mix_of_texts_turns_at_its_step(minilm, monkeypatch):
@@ -57,7 +72,8 @@ def test_the_mix_of_texts_turns_at_its_step(minilm, monkeypatch):
     monkeypatch.setattr(module, "draw_texts", lambda rng, corpus, n, mix: used.append(mix) or (["A text."], 8))
     for step in (-24, 0, 899, 900, 2000):
         module.draw_batch(minilm, None, Recipe(turn=900), step)
-    assert used == [FIRST, FIRST, FIRST, THEN, THEN]
+    module.draw_batch(minilm, None, SECOND, 0)
+    assert used == [FIRST, FIRST, FIRST, THEN, THEN, AGAIN]
 
 
 def test_padding_weighs_nothing():
@@ -79,10 +95,10 @@ def test_training_brings_the_student_closer_and_leaves_what_is_exact(minilm, one
     start = module.start(minilm, None, SHORT)
     before = {name: value.clone() for name, value in start.student.state_dict().items()}
     target = watch_teacher(minilm.encoder, one_batch)
-    first = distance(watch_student(start.student, one_batch), target, one_batch).item()
+    first = distance(watch_student(start.student, one_batch), target, one_batch, SHORT).item()
     end = distil(minilm, None, SHORT, tmp_path / "checkpoint.safetensors")
     assert end.step == 8
-    assert distance(watch_student(end.student, one_batch), target, one_batch).item() < 0.8 * first
+    assert distance(watch_student(end.student, one_batch), target, one_batch, SHORT).item() < 0.8 * first
     for name, value in end.student.state_dict().items():
         assert torch.equal(value, before[name]) == name.startswith(FROZEN), name
 
@@ -115,6 +131,27 @@ def test_a_checkpoint_of_another_recipe_is_refused_but_more_steps_are_not(minilm
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+def test_a_second_run_starts_from_the_weights_of_the_first_and_nothing_else_of_it(minilm, one_batch, tmp_path):
+    first, path = tmp_path / "first.safetensors", tmp_path / "again" / "checkpoint.safetensors"
+    recipe = dataclasses.replace(SHORT, again=True, steps=3)
+    distil(minilm, None, dataclasses.replace(SHORT, steps=2), first, seconds=0)
+    with pytest.raises(WeightsError, match=r"is at step 0 of 2: finish it first"):
+        distil(minilm, None, recipe, path, first=first)
+    ended = distil(minilm, None, dataclasses.replace(SHORT, steps=2), first)
+    start = distil(minilm, None, recipe, path, first=first, seconds=0)
+    assert (start.step, start.seconds, start.plan) == (0, 0, [(0, 3)])
+    assert start.earlier[-1]["recipe"]["steps"] == 2
+    assert start.earlier[-1]["seconds"] == ended.seconds
+    before = {name: value.clone() for name, value in start.student.state_dict().items()}
+    for name, value in ended.student.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert not [name for name in load_file(path) if name.startswith("exp_avg")]
+    end = distil(minilm, None, recipe, path, first=first)  # goes on from its own checkpoint
+    assert (end.step, end.earlier) == (3, start.earlier)
+    for name, value in end.student.state_dict().items():
+        assert torch.equal(value, before[name]) == name.startswith(FROZEN), name
+
+
 def test_what_is_added_to_the_stream_moves_in_its_scale(minilm, one_batch):
     """The first step of AdamW is the learning rate, whatever the gradient: here times the scale of the matrix."""
     recipe = dataclasses.replace(SHORT, weight_decay=0.0)
@@ -123,7 +160,7 @@ def test_what_is_added_to_the_stream_moves_in_its_scale(minilm, one_batch):
     optimizer = make_optimizer(student, scales, recipe)
     set_learning_rate(optimizer, 1e-3)
     before = {name: value.clone() for name, value in student.state_dict().items()}
-    distance(watch_student(student, one_batch), watch_teacher(minilm.encoder, one_batch), one_batch).backward()
+    distance(watch_student(student, one_batch), watch_teacher(minilm.encoder, one_batch), one_batch, recipe).backward()
     optimizer.step()
     for name in ("layers.0.attn.out_proj", "layers.5.ff.linear2", "layers.3.ff.linear1"):
         moved = (student.state_dict()[f"{name}.weight"] - before[f"{name}.weight"]).abs().median().item()

@@ -9,6 +9,7 @@ import pytest
 from training.sources import Document
 from training.templates import FRAMES, HELD_OUT_WORDS, WORDS, everyday_sentence, is_held_out_sentence
 from training.texts import (
+    AGAIN,
     FIRST,
     RESERVED,
     THEN,
@@ -98,7 +99,7 @@ def test_rows_have_about_the_tokens_that_were_asked_for(corpus):
         assert longest > 0.5 * high
 
 
-@pytest.mark.parametrize("mix", [FIRST, THEN])
+@pytest.mark.parametrize("mix", [FIRST, THEN, AGAIN])
 def test_every_length_has_its_share(mix):
     """Long texts too: the encoder takes 512 tokens."""
     assert sum(share for _, _, share in mix.lengths) == pytest.approx(1)
@@ -106,3 +107,18 @@ def test_every_length_has_its_share(mix):
     for low, high, share in mix.lengths:
         assert ((low <= drawn) & (drawn <= high)).mean() == pytest.approx(share, abs=0.05)
     assert drawn.max() > 500
+
+
+def test_the_second_run_has_lists_of_names_and_words():
+    """Without their definitions, from one end of a window of the dictionary to the other."""
+    people = [Document(f"wordnet/noun.{n}", (f"Ann {chr(65 + n)}son: a poet (1800-18{n + 10})",)) for n in range(26)]
+    words = [Document(f"wordnet/noun.{n}", (f"{chr(97 + n)}ish: of that kind",)) for n in range(26)]
+    corpus = Corpus((PROSE,), (*people, *words))
+    found = [draw_text(rng(n), corpus, 24, AGAIN) for n in range(600)]
+    lists = [text for text in found if re.search(r"([A-Z]son|[a-z]ish)(; |, | and | )(Ann )?([A-Z]son|[a-z]ish)", text)]
+    assert 0.06 < len(lists) / len(found) < 0.2
+    assert any("son; " in text for text in lists)
+    assert any("ish, " in text for text in lists)
+    assert not [
+        n for n in range(600) if re.search(r"(son|ish); (Ann )?[A-Za-z](son|ish)", draw_text(rng(n), corpus, 24))
+    ]
