@@ -1,9 +1,11 @@
 """Encoder Explorer: the page. Controls -> run -> the chosen view."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from components import controls, page, panels, state
-from components.request import Request
+from components.request import Request, other_placement
 from components.theme import palette
 from explorer import ExplorerError
 
@@ -17,6 +19,8 @@ def main() -> None:
     try:
         request = controls.request()
         answer = state.answer(request)
+        if beside(request):
+            state.answer(other_placement(request))
     except ExplorerError as error:
         page.refusal(error)
         state.write_address()
@@ -34,6 +38,8 @@ def main() -> None:
 @st.fragment
 def show(request: Request) -> None:
     """What is looked at. A choice in here runs this part alone, and no forward pass."""
+    if state.must_rerun():
+        st.rerun()
     answer = state.answer(request)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = controls.view_picker(panels.NAMES)
@@ -52,8 +58,22 @@ def show(request: Request) -> None:
         palette=palette(state.theme_kind()),
         height=state.figure_height(),
     )
-    panels.ALL[view](look)
+    if beside(request) and view in panels.BESIDE:
+        panels.BESIDE[view](*pair(look, request))
+    else:
+        panels.ALL[view](look)
     state.write_address()
+
+
+def beside(request: Request) -> bool:
+    """Whether both placements are shown. What was trained in the laboratory has no counterpart."""
+    return state.get("beside") and request.source != "lab"
+
+
+def pair(look: panels.Look, request: Request) -> tuple[panels.Look, panels.Look]:
+    """What is looked at in the encoder of the request and in that of the other placement: Post-LN first."""
+    other = replace(look, answer=state.answer(other_placement(request)))
+    return (other, look) if request.config.norm_placement == "pre" else (look, other)
 
 
 main()

@@ -83,7 +83,7 @@ def _text(raw: str) -> str:
 
 
 PARAMETERS: Final[dict[str, Parameter]] = {
-    "source": Parameter("minilm", _one_of("minilm", "built")),
+    "source": Parameter("minilm", _one_of("minilm", "minilm-preln", "built", "lab")),
     "text": Parameter(DEFAULT_TEXT, _text),
     "layers": Parameter(0, _between(*LIMITS["n_layers"])),  # 0: as many as the source has by itself
     "heads": Parameter(CLASSROOM.n_heads, _between(1, MAX_WIDTH)),
@@ -99,7 +99,8 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "pad_side": Parameter("right", _one_of("right", "left")),
     "mask": Parameter(True, _switch),
     "device": Parameter("auto", _one_of("auto", "cpu", "cuda", "mps")),
-    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes", "proof")),
+    "beside": Parameter(False, _switch),
+    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes", "proof", "laboratory")),
     "sentence": Parameter(0, _between(0, 9_999)),
     "sel": Parameter((3, 1), _pair),
     "token": Parameter(10, _between(0, 9_999)),
@@ -130,6 +131,12 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "shape_show": Parameter("cost", _one_of("cost", "growth", "tensor")),
     "site": Parameter("attn.pattern", _one_of(*(site.removeprefix("layers.*.") for site in SITES), "token_ids")),
     "grow": Parameter("length", _one_of("length", "width", "depth")),
+    "lab": Parameter("gradients", _one_of("gradients", "learn", "race")),
+    "task": Parameter("reverse", _one_of("reverse", "copy", "shift")),
+    "lab_norm": Parameter("post", _one_of("post", "pre")),
+    "rate": Parameter("0.003", _one_of("0.003", "0.001", "0.0003")),
+    "warm_up": Parameter("0", _one_of("0", "50", "100")),
+    "lab_init": Parameter("xavier", _one_of("xavier", "normal")),
     "cost": Parameter("flops", _one_of("flops", "bytes", "parameters")),
 }
 """Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""

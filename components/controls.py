@@ -8,13 +8,16 @@ import streamlit as st
 from components import page, state
 from components.address import DEFAULT_TEXT, MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH
 from components.labels import shorten, visible
-from components.request import Request, minilm_config
-from explorer import MINILM, PRESETS, EncoderConfig, Model
+from components.request import TRAINED, Request, trained_config
+from explorer import PRESETS, EncoderConfig, Model
 from explorer.config import CLASSROOM, LIMITS, divisors
 from explorer.device import available
 from explorer.weights.seeded import MAX_SEED
 
-SOURCES: Final = {"minilm": "Trained MiniLM", "built": "Built from scratch"}
+SOURCES: Final = {"minilm": "Trained MiniLM", "minilm-preln": "Trained MiniLM", "built": "Built from scratch"} | {
+    "lab": "Trained in the laboratory"
+}
+TWINS: Final = {"minilm": "Post-LN (published)", "minilm-preln": "Pre-LN (our twin)"}
 PLACEMENTS: Final = {"post": "Post-LN", "pre": "Pre-LN"}
 ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
@@ -59,7 +62,17 @@ def sidebar() -> dict[str, Any]:
     with st.sidebar:
         st.html('<p class="name">Encoder Explorer</p>')
         source = _source()
-        config, seed, init = _trained_encoder() if source == "minilm" else _built_encoder()
+        if source == "lab":
+            config, seed, init = _laboratory_encoder()
+        else:
+            config, seed, init = _trained_encoder(source) if source in TRAINED else _built_encoder()
+            state.draw(
+                "beside",
+                st.toggle,
+                "Show both placements",
+                fit=bool,
+                help="Pre-LN beside Post-LN, in every view: the same text, all else held, one scale.",
+            )
         st.markdown("**Padding**")
         pad_to = _number("pad_to", "Pad to", 0, MAX_PAD, help="Number of tokens. 0 pads to the longest sentence.")
         mask = state.draw(
@@ -130,13 +143,16 @@ def sentence_picker(sentences: Sequence[str], lines: Sequence[int]) -> int:
 
 
 def _source() -> str:
-    found = state.trained()
+    loaded = state.loaded_source()
+    found = state.trained(loaded)
     if not isinstance(found, Model):
         page.note(str(found))
-        sources = {"built": SOURCES["built"]}
+        offered = ["built"]
     else:
-        sources = SOURCES
-    return choice("source", "Encoder", sources, on_change=_source_changed)
+        offered = [loaded, "built"]
+    if state.kept_trained():
+        offered.append("lab")
+    return choice("source", "Encoder", {name: SOURCES[name] for name in offered}, on_change=_source_changed)
 
 
 def _source_changed() -> None:
@@ -144,21 +160,39 @@ def _source_changed() -> None:
     state.swap_layers(state.now("source"))
 
 
-def _trained_encoder() -> tuple[EncoderConfig, int, str]:
-    """MiniLM: only the number of layers to run is free. The rest is shown, and fixed."""
-    n_layers = _layers("Layers (run the first)", MINILM.n_layers, MINILM.n_layers)
-    fixed = {
-        "Heads": str(MINILM.n_heads),
-        "Norm placement": PLACEMENTS[MINILM.norm_placement],
-    }
-    for label, value in fixed.items():
-        st.selectbox(label, [value], disabled=True, key=f"fixed {label}")
-    st.caption(
-        f"Trained weights fix the rest: width {MINILM.d_model}, feed-forward {MINILM.d_ff:,}, "
-        f"{ACTIVATIONS[MINILM.activation]}, {POSITIONS[MINILM.positions].lower()} positions, no final norm. "
-        "Build from scratch to change it."
+def _trained_encoder(source: str) -> tuple[EncoderConfig, int, str]:
+    """MiniLM: the number of layers to run and the placement of the norms are free. The rest is shown, and fixed."""
+    whole = TRAINED[source]
+    n_layers = _layers("Layers (run the first)", whole.n_layers, whole.n_layers)
+    st.selectbox("Heads", [str(whole.n_heads)], disabled=True, key="fixed Heads")
+    names = {label: name for name, label in TWINS.items()}
+    state.choose_elsewhere(
+        "placement",
+        "Norm placement",
+        list(names),
+        TWINS[source],
+        lambda label: state.put("source", names[label]),
+        labelled=True,
     )
-    return minilm_config(n_layers), 0, "xavier"
+    st.caption(
+        f"Trained weights fix the rest: width {whole.d_model}, feed-forward {whole.d_ff:,}, "
+        f"{ACTIVATIONS[whole.activation]}, {POSITIONS[whole.positions].lower()} positions, "
+        f"{'a' if whole.final_norm else 'no'} final norm. Build from scratch to change it."
+    )
+    return trained_config(source, n_layers), 0, "xavier"
+
+
+def _laboratory_encoder() -> tuple[EncoderConfig, int, str]:
+    """What was trained in the laboratory: nothing of it is free."""
+    kept = state.kept_trained()
+    assert kept is not None  # else it is not offered
+    number, trained = kept
+    config = trained.model.config
+    fixed = {"Layers": config.n_layers, "Heads": config.n_heads, "Norm placement": PLACEMENTS[config.norm_placement]}
+    for label, value in fixed.items():
+        st.selectbox(label, [str(value)], disabled=True, key=f"laboratory {label}")
+    st.caption(f"{trained.settings.task.asks} Type letters.")
+    return config, number, "xavier"
 
 
 def _built_encoder() -> tuple[EncoderConfig, int, str]:

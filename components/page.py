@@ -11,6 +11,13 @@ from components.labels import markdown_escape, visible
 from components.theme import format_number, format_seconds, palette
 from explorer import Model, Run
 
+NAMES: Final = {
+    "minilm": "all-MiniLM-L6-v2, trained",
+    "minilm-preln": "Pre-LN twin of all-MiniLM-L6-v2, trained",
+    "built": "Built from scratch, untrained",
+    "lab": "Trained in the laboratory",
+}
+"""The sources in the status line."""
 ABOVE_AND_BELOW: Final = 360
 """Height that the rest of the page takes, in CSS pixels: what a figure must leave free to be seen whole."""
 
@@ -90,7 +97,7 @@ def status_line(run: Run, model: Model, source: str) -> None:
     """Encoder, parameters, tokens, device and time, in one line."""
     config, batch = run.config, run.batch
     placement = "Pre-LN" if config.norm_placement == "pre" else "Post-LN"
-    name = "all-MiniLM-L6-v2, trained" if source == "minilm" else "Built from scratch, untrained"
+    name = NAMES[source]
     padding = f", {format_number(batch.n_padding)} padding" if batch.n_padding else ", no padding"
     mask = "" if run.use_mask or not batch.n_padding else " <b>(mask off)</b>"
     parts = [

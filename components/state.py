@@ -1,24 +1,28 @@
 """The only home of session keys, query parameters and what sessions share: models, runs and the gate before them."""
 
 import gc
+import itertools
 import logging
 import sys
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 import torch
+from streamlit import runtime
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
 
 import explorer
 from components import address
 from components.cache import BoundedCache
-from components.request import Request
+from components.request import TRAINED, Request
+from components.worker import Worker
 from explorer import Model, Run, TextError, WeightsError
 from explorer.device import choose
+from explorer.lab.trained import Trained
 from explorer.proof import Claim
 from explorer.proof import proof as prove
 from explorer.stats import count_parameters
@@ -35,6 +39,7 @@ SWITCH: Final = 0.001
 """Seconds after which a busy thread lets another run: so a picture is sent while the script still writes its table."""
 FIGURE_HEIGHTS: Final = (430, 520, 620, 720)
 
+_numbers = itertools.count(1)
 _gate = threading.BoundedSemaphore(PARALLEL_RUNS)
 
 
@@ -76,10 +81,10 @@ def shared() -> Shared:
 
 
 @st.cache_resource
-def trained() -> Model | WeightsError:
-    """The published encoder, or the reason why it cannot be had here."""
+def trained(name: str = "minilm") -> Model | WeightsError:
+    """A trained encoder, or the reason why it cannot be had here."""
     try:
-        return explorer.load("minilm")
+        return explorer.load(name)
     except WeightsError as error:
         logger.warning("%s", error)
         return error
@@ -123,11 +128,16 @@ def model_for(request: Request) -> Model:
     Raises:
         ExplorerError: If it cannot be built or loaded.
     """
-    if request.source == "minilm":
-        model = trained()
+    if request.source in TRAINED:
+        model = trained(request.source)
         if isinstance(model, WeightsError):
             raise model
         return shared().models.get(request.model_key, lambda: model.first_layers(request.config.n_layers))
+    if request.source == "lab":
+        kept = kept_trained()
+        if kept is None:
+            raise WeightsError("No encoder was trained in this session. Train one in the laboratory.")
+        return kept[1].model
     return shared().models.get(request.model_key, lambda: _build(request))
 
 
@@ -263,6 +273,10 @@ _NOTES = "notes"
 _HEIGHT = "figure height"
 _FIRST = "first request"
 _LAYERS = "layers of the other source"
+_TRAINED = "encoder trained here"
+_RERUN = "whole page must run"
+_WORK = "work of the laboratory"
+_LOADED = "trained encoder looked at last"
 
 
 def open_page() -> None:
@@ -340,12 +354,19 @@ def keep(key: str, value: Any) -> None:
 
 
 def swap_layers(source: str) -> None:
-    """Each source keeps its own number of layers: puts away the other's, and takes out this one's."""
+    """What is built and what is trained each keep their number of layers: puts one away, and takes the other out."""
     away = st.session_state.setdefault(_LAYERS, {})
-    previous = get("source")
-    if previous != source:
-        away[previous] = get("layers")
-        put("layers", away.get(source, 0))
+    before, after = (name in TRAINED for name in (get("source"), source))
+    if before != after:
+        away[before] = get("layers")
+        put("layers", away.get(after, 0))
+
+
+def loaded_source() -> str:
+    """Which of the trained encoders is meant: the one that is looked at, or was before another was built."""
+    if (source := now("source")) in TRAINED:
+        st.session_state[_LOADED] = source
+    return st.session_state.get(_LOADED, next(iter(TRAINED)))
 
 
 def draw(
@@ -377,7 +398,14 @@ def _default(widget: Callable[..., Any], value: Any, label: str, options: Sequen
 
 
 def choose_elsewhere(
-    key: str, label: str, options: list[str], wanted: str, on_choice: Callable[[str], None], *, width: Any = "stretch"
+    key: str,
+    label: str,
+    options: list[str],
+    wanted: str,
+    on_choice: Callable[[str], None],
+    *,
+    labelled: bool = False,
+    width: Any = "stretch",
 ) -> None:
     """A list whose choice is kept under other parameters: shows `wanted`, and tells what is chosen instead."""
     if st.session_state.get(key) != wanted:
@@ -387,9 +415,9 @@ def choose_elsewhere(
         options,
         index=options.index(wanted),
         key=key,
-        format_func=lambda option: f"{label}: {option}",
+        format_func=str if labelled else lambda option: f"{label}: {option}",
         on_change=lambda: on_choice(st.session_state[key]),
-        label_visibility="collapsed",
+        label_visibility="visible" if labelled else "collapsed",
         width=width,
     )
 
@@ -421,6 +449,47 @@ def heads_off(run: Run) -> frozenset[tuple[int, int]]:
     return frozenset(
         (layer, head) for layer, head in get("off") if layer < run.config.n_layers and head < run.config.n_heads
     )
+
+
+def keep_trained(trained: Trained) -> None:
+    """Makes an encoder that was trained in the laboratory the source of all views of this session. For callbacks."""
+    st.session_state[_TRAINED] = (next(_numbers), trained)
+    put("source", "lab")
+    put("text", trained.settings.task.example)
+    put("view", "attention")
+    st.session_state[_RERUN] = True
+
+
+def kept_trained() -> tuple[int, Trained] | None:
+    """The encoder that this session trained and kept, with its number: no two of the server have the same."""
+    return st.session_state.get(_TRAINED)
+
+
+def must_rerun() -> bool:
+    """Whether what was chosen concerns the whole page. Asked once."""
+    return st.session_state.pop(_RERUN, False)
+
+
+def begin_work(key: Hashable, steps: Iterator[Any], *, total: int, keep: int | None = None) -> None:
+    """Starts work of this session under this name, and ends what it had running: one at a time."""
+    for worker in _works().values():
+        worker.stop()
+    context = get_script_run_ctx()
+    session = context.session_id if context else ""
+
+    def wanted() -> bool:
+        return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+    _works()[key] = Worker(steps, total=total, keep=keep, wanted=wanted, gate=_gate)
+
+
+def work(key: Hashable) -> Worker[Any] | None:
+    """The work of this session under this name, if it was ever started."""
+    return _works().get(key)
+
+
+def _works() -> dict[Hashable, Worker[Any]]:
+    return st.session_state.setdefault(_WORK, {})
 
 
 def write_address() -> None:

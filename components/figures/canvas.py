@@ -146,7 +146,7 @@ def log_ticks(low: float, high: float, *, most: int = 7) -> list[float]:
         found = [d * 10.0**p for p in powers for d in digits if low * 0.999 <= d * 10.0**p <= high * 1.001]
         if len(found) <= most:
             break
-    return found[:: math.ceil(len(found) / most)] if len(found) > 1 else _even_ticks(low, high, most)
+    return found[:: math.ceil(len(found) / most)] if len(found) > 2 else _even_ticks(low, high, most)
 
 
 def _even_ticks(low: float, high: float, most: int) -> list[float]:

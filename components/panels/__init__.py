@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from components.panels import attention, layernorm, proof, residual, shapes
+from components.panels import attention, laboratory, layernorm, proof, residual, shapes
+from components.panels.beside import BESIDE
 from components.panels.look import Look
 
 ALL: Final[dict[str, Callable[[Look], None]]] = {
@@ -12,6 +13,7 @@ ALL: Final[dict[str, Callable[[Look], None]]] = {
     "residual": residual.show,
     "shapes": shapes.show,
     "proof": proof.show,
+    "laboratory": laboratory.show,
 }
 NAMES: Final = {
     "attention": "Attention",
@@ -19,6 +21,7 @@ NAMES: Final = {
     "residual": "Residual stream",
     "shapes": "Shapes",
     "proof": "Proof",
+    "laboratory": "Laboratory",
 }
 
-__all__ = ["ALL", "NAMES", "Look"]
+__all__ = ["ALL", "BESIDE", "NAMES", "Look"]

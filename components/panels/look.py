@@ -77,6 +77,17 @@ def explain(*sentences: str) -> None:
 
 
 HEADINGS = {
+    "placement": "Placement",
+    "depth": "Layers",
+    "n_steps": "Steps",
+    "accuracy": "Accuracy",
+    "weight_on_right": "Weight where the answer stands",
+    "n_asked": "Letters asked",
+    "loss": "Loss (nats)",
+    "gradient_norm": "Gradient of the last W₂",
+    "first_layer_norm": "Gradient of the first W₂",
+    "moved": "Weight that would have to move",
+    "part": "Part",
     "step": "Step",
     "site": "Recorded as",
     "axes": "Axes",

@@ -1,38 +1,26 @@
 """Proof: what this very run must fulfil, recomputed from its record, with the difference that is left."""
 
+from typing import Final
+
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from components import state
 from components.figures.proof import residue_bars
 from components.panels.look import Look, chart, explain, numbers
+from explorer.proof import Claim
+
+HOLDS: Final = "holds"
 
 
 def show(look: Look) -> None:
     """How far each claim is from its tolerance on the left, every claim in words on the right."""
-    claims = state.proof(look.answer)
-    failed = [number for number, claim in enumerate(claims, start=1) if not claim.holds]
-    table = pd.DataFrame(
-        {
-            "number": range(1, len(claims) + 1),
-            "result": ["holds" if claim.holds else "does not hold" for claim in claims],
-            "difference": [claim.difference for claim in claims],
-            "tolerance": [claim.tolerance for claim in claims],
-            "claim": [claim.claim for claim in claims],
-            "why": [claim.why for claim in claims],
-        }
-    )
-    st.subheader(_verdict(len(claims), failed), anchor=False)
+    table = claims_table(state.proof(look.answer))
+    st.subheader(verdict(table), anchor=False)
     left, right = st.columns([2, 3])
     with left:
-        figure = residue_bars(
-            table["claim"].tolist(),
-            table["difference"].to_numpy(),
-            table["tolerance"].to_numpy(),
-            palette=look.palette,
-            height=look.height,
-        )
-        chart(figure, key="proof", alt="Difference of each claim as a share of its tolerance")
+        chart(bars(look, table), key="proof", alt="Difference of each claim as a share of its tolerance")
     with right:
         numbers(table, name="proof", downloads={"This table as CSV": lambda: table}, height=look.height - 60)
     explain(
@@ -42,8 +30,34 @@ def show(look: Look) -> None:
     )
 
 
-def _verdict(count: int, failed: list[int]) -> str:
-    if not failed:
-        return f"All {count} claims hold for this run."
-    which = ", ".join(str(number) for number in failed)
-    return f"{len(failed)} of {count} claims do not hold for this run: {which}."
+def claims_table(claims: list[Claim]) -> pd.DataFrame:
+    """One row a claim: its number, whether it holds in words, by how much, and why this much is allowed."""
+    return pd.DataFrame(
+        {
+            "number": range(1, len(claims) + 1),
+            "result": [HOLDS if claim.holds else "does not hold" for claim in claims],
+            "difference": [claim.difference for claim in claims],
+            "tolerance": [claim.tolerance for claim in claims],
+            "claim": [claim.claim for claim in claims],
+            "why": [claim.why for claim in claims],
+        }
+    )
+
+
+def bars(look: Look, table: pd.DataFrame) -> go.Figure:
+    """Each claim's difference as a share of its tolerance."""
+    return residue_bars(
+        table["claim"].tolist(),
+        table["difference"].to_numpy(),
+        table["tolerance"].to_numpy(),
+        palette=look.palette,
+        height=look.height,
+    )
+
+
+def verdict(table: pd.DataFrame) -> str:
+    """Whether all claims hold, and which do not."""
+    failed = table[table["result"] != HOLDS]["number"]
+    if failed.empty:
+        return f"All {len(table)} claims hold for this run."
+    return f"{len(failed)} of {len(table)} claims do not hold for this run: {', '.join(str(n) for n in failed)}."

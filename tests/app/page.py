@@ -56,6 +56,14 @@ PARTS: dict[str, dict[str, set[str]]] = {
     "proof": {"": {"residue_bars"}},
 }
 """What is drawn in each part of each view: figures by their name, canvases and drawings by their key."""
+BESIDE: dict[str, dict[str, set[str]]] = {
+    "attention": {part: {"head_post", "head_pre"} for part in PARTS["attention"]},
+    "layernorm": {part: {"norms_post", "norms_pre"} for part in PARTS["layernorm"]},
+    "residual": {part: {"compared_over_depth"} for part in PARTS["residual"]},
+    "shapes": {"cost": {"block_post", "block_pre"}, "tensor": {"tensor_post", "tensor_pre"}},
+    "proof": {"": {"residue_bars"}},
+}
+"""The same where both placements are shown."""
 WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
 
 
@@ -227,9 +235,10 @@ class Page:
         assert not self.exceptions
         assert not self.errors
         view = self.control("view").value
-        part = self.control(SHOWN[view]).value if view in SHOWN else ""
-        drawn = PARTS[view][part]
-        if part == "mistakes" and self.control("mistake").value != "all":
+        beside = self.link.get("beside") == "true" and self.link.get("source") != "lab"
+        part = self.link.get(SHOWN[view], PARAMETERS[SHOWN[view]].default) if view in SHOWN else ""
+        drawn = (BESIDE if beside else PARTS)[view].get(part)
+        if not beside and part == "mistakes" and self.control("mistake").value != "all":
             drawn = {"norms", "token_strips"}
         if part == "tensor" and self.link.get("site") == "token_ids":
             drawn = {"block"}  # ids are words, beside it

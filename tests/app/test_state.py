@@ -278,6 +278,7 @@ EVERYTHING = {
     "pad_side": "left",
     "mask": "false",
     "device": "cpu",
+    "beside": "true",
     "view": "layernorm",
     "sentence": "1",
     "sel": "2.4",
@@ -302,6 +303,12 @@ EVERYTHING = {
     "shape_show": "tensor",
     "site": "ff.hidden",
     "grow": "width",
+    "lab": "race",
+    "task": "copy",
+    "lab_norm": "pre",
+    "rate": "0.001",
+    "warm_up": "50",
+    "lab_init": "normal",
     "cost": "bytes",
 }
 
@@ -313,10 +320,27 @@ def test_a_link_with_everything_restores_everything() -> None:
     assert page.link == EVERYTHING
     # no control of that name in this view
     elsewhere = {"sel", "norm_at", "scale", "table", "token", "show", "units", "special", "pair", "score", "sum", "off"}
-    elsewhere |= {"mistake", "stream", "stream_show", "point", "pooling", "shape_show", "site", "grow", "cost"}
+    elsewhere |= {
+        "norm_show",
+        "mistake",
+        "stream",
+        "stream_show",
+        "point",
+        "pooling",
+        "shape_show",
+        "site",
+        "grow",
+        "cost",
+        "lab",
+        "task",
+        "lab_norm",
+        "rate",
+        "warm_up",
+        "lab_init",
+    }
     shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in elsewhere}
     assert shown == {key: value for key, value in EVERYTHING.items() if key not in elsewhere}
-    assert page.value("norm_choice") == "L2 norm1"
+    assert page.matrices == {"norms_post", "norms_pre"}
     assert "3 layers × 5 heads, Pre-LN" in page.status
     assert "(mask off)" in " ".join(page.status.split())
     page.at.run()

@@ -25,7 +25,8 @@ MISSING = """() => {
   if (!roots.some((root) => root?.querySelector(".batch span.chosen"))) missing.push("the token ribbon");
   const drawings = roots.flatMap((root) => [...(root?.querySelectorAll(".diagram svg") ?? [])]);
   if (drawings.some((drawing) => !drawing.childElementCount)) missing.push("a drawn diagram");
-  if (!figures.length && !canvases.length && !drawings.length) missing.push("figures");
+  const waits = document.querySelector(".st-key-lab_start"); // an experiment that has not begun has no picture
+  if (!figures.length && !canvases.length && !drawings.length && !waits) missing.push("figures");
   if (canvases.some((canvas) => !canvas.dataset.painted)) missing.push("a painted canvas");
   for (const figure of figures)
     if (!figure.querySelector(".js-plotly-plot")?._fullLayout?.meta?.figure || !figure.querySelector(".main-svg"))

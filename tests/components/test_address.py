@@ -17,7 +17,7 @@ from explorer.weights.seeded import MAX_SEED
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "source": st.sampled_from(["minilm", "built"]),
+    "source": st.sampled_from(["minilm", "minilm-preln", "built", "lab"]),
     "text": TEXTS,
     "layers": st.just(0) | st.integers(*LIMITS["n_layers"]),
     "heads": st.integers(1, MAX_WIDTH),
@@ -33,7 +33,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "pad_side": st.sampled_from(["right", "left"]),
     "mask": st.booleans(),
     "device": st.sampled_from(["auto", "cpu", "cuda", "mps"]),
-    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes", "proof"]),
+    "beside": st.booleans(),
+    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes", "proof", "laboratory"]),
     "sentence": st.integers(0, 9_999),
     "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
     "token": st.integers(0, 9_999),
@@ -58,6 +59,12 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "pooling": st.sampled_from(["mean", "cls"]),
     "shape_show": st.sampled_from(["cost", "growth", "tensor"]),
     "site": st.sampled_from(["attn.q", "attn.scores", "resid_post", "embed.sum", "final_norm.out", "token_ids"]),
+    "lab": st.sampled_from(["gradients", "learn", "race"]),
+    "task": st.sampled_from(["reverse", "copy", "shift"]),
+    "lab_norm": st.sampled_from(["post", "pre"]),
+    "rate": st.sampled_from(["0.003", "0.001", "0.0003"]),
+    "warm_up": st.sampled_from(["0", "50", "100"]),
+    "lab_init": st.sampled_from(["xavier", "normal"]),
     "grow": st.sampled_from(["length", "width", "depth"]),
     "cost": st.sampled_from(["flops", "bytes", "parameters"]),
 }
@@ -134,6 +141,10 @@ def _some(key: str) -> list[Any]:
         "tensor",
         "ff_out",
         "depth",
+        "race",
+        "copy",
+        "0.001",
+        "50",
         "bytes",
     ]
     if key == "off":

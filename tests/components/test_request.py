@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import explorer
-from components.request import Request, minilm_config
+from components.request import Request, other_placement, trained_config
 from explorer import MINILM
 from explorer.text import Batch
 from tests.helpers import tiny
@@ -119,7 +119,7 @@ def test_trained_weights_are_told_from_built_ones_of_the_same_shape() -> None:
 
 @pytest.mark.parametrize("n_layers", range(1, 6))
 def test_the_first_layers_of_a_trained_encoder_are_another_run(n_layers: int) -> None:
-    cut = minilm(config=minilm_config(n_layers))
+    cut = minilm(config=trained_config("minilm", n_layers))
     assert cut.config == replace(MINILM, n_layers=n_layers)
     assert cut.model_key != minilm().model_key
 
@@ -127,3 +127,26 @@ def test_the_first_layers_of_a_trained_encoder_are_another_run(n_layers: int) ->
 @pytest.mark.parametrize("changes", [{"mask": False}, {"device": "auto"}])
 def test_mask_and_device_are_in_the_key_of_trained_weights_too(changes: dict[str, Any]) -> None:
     assert key(minilm(**changes)) != key(minilm())
+
+
+def test_the_other_placement_of_a_trained_encoder_is_its_twin_and_back() -> None:
+    asked = minilm(config=trained_config("minilm", 3))
+    twin = other_placement(asked)
+    assert (twin.source, twin.config.norm_placement, twin.config.n_layers) == ("minilm-preln", "pre", 3)
+    assert twin.config.final_norm
+    assert not twin.config.embedding_norm
+    assert other_placement(twin) == asked
+    assert twin.model_key != asked.model_key
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("final_norm", [None, True, False])
+def test_the_other_placement_of_a_built_encoder_holds_all_else(placement: Any, final_norm: bool | None) -> None:
+    """A final norm that was asked for against the placement stays as it is; else it follows the placement."""
+    asked = request(config=tiny(norm_placement=placement, final_norm=final_norm), seed=7, mask=False)
+    other = other_placement(asked)
+    assert other.config.norm_placement != placement
+    own = placement == "pre"
+    against = final_norm is not None and final_norm != own
+    assert other.config.final_norm == (final_norm if against else not own)
+    assert replace(other, config=asked.config) == asked

@@ -47,7 +47,7 @@ SHOW: Final[dict[str, Part]] = {
 
 def show(look: Look) -> None:
     """Norms x tokens on the left, the chosen norm on the right. BatchNorm has LayerNorm beside it instead."""
-    table = state.table(look.answer, look.sentence, "layernorm", partial(_table, look))
+    table = state.table(look.answer, look.sentence, "layernorm", partial(with_names, look))
     names = list(dict.fromkeys(table["name"]))
     with st.container(horizontal=True, vertical_alignment="center"):
         now = state.now("norm_show")
@@ -75,7 +75,8 @@ def show(look: Look) -> None:
     )
 
 
-def _table(look: Look) -> pd.DataFrame:
+def with_names(look: Look) -> pd.DataFrame:
+    """What every norm measures at each real token of the sentence, with the norm's name and the variance going in."""
     table = look.run.tables.layernorm(sentence=look.sentence)
     table.insert(0, "name", [norm_name(norm, layer) for norm, layer in zip(table["norm"], table["layer"], strict=True)])
     return table.assign(var_in=table["std_in"] ** 2)
@@ -106,11 +107,11 @@ def _overview(look: Look, table: pd.DataFrame, names: list[str], name: str, quan
         row_title="LayerNorm",
         quantity=QUANTITIES[quantity].lower(),
         unit=UNITS[quantity.partition("_")[0]],
-        on_pick=partial(_pick, look.head, names),
+        on_pick=partial(pick, look.head, names),
     )
 
 
-def _pick(head: int, names: list[str], row: int | None, col: int | None) -> None:
+def pick(head: int, names: list[str], row: int | None, col: int | None) -> None:
     """A row chooses its norm, a column its token; a cell chooses both and opens the token."""
     if row is not None:
         _choose(head, names[row])

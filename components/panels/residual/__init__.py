@@ -9,7 +9,7 @@ import streamlit as st
 
 from components import controls, state
 from components.panels.look import Look, explain, numbers
-from components.panels.overview import overview
+from components.panels.overview import Scale, overview
 from components.panels.residual import curves, paths, pictures, sentences
 from components.panels.residual.checkpoints import Checkpoints
 
@@ -83,6 +83,6 @@ def _overview(look: Look, points: Checkpoints, stream: pd.DataFrame, quantity: s
         row_title="checkpoint",
         quantity=QUANTITIES[quantity].replace("L2", "l2").lower().replace("l2", "L2"),
         unit="L2 norm" if quantity in ("norm", "added") else "cosine",
-        limit=None if quantity in ("norm", "added") else 1.0,
+        scale=None if quantity in ("norm", "added") else Scale.of([values], limit=1.0),
         on_pick=partial(points.pick, look.head, first),
     )

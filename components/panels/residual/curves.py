@@ -16,7 +16,7 @@ SPREAD = (10, 90)
 def growth(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The mean length of the stream at each checkpoint, its spread, and the mean length of what was added."""
     norms, added = (points.per_token(look, stream, value) for value in ("norm", "added"))
-    table = _over_depth(points, norms, "mean_norm")
+    table = over_depth(points, norms, "mean_norm")
     table["mean_added"] = _mean(added)
     log = bool(np.nanmax(norms) > 8 * np.nanmin(norms))
     attn, ff = _sublayers(points)
@@ -50,7 +50,7 @@ def growth(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.Da
 def directions(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Cosines at each checkpoint: with the one before, between tokens, and of what was added with the stream."""
     turned, added = (points.per_token(look, stream, value) for value in ("turned", "added_cosine"))
-    table = _over_depth(points, turned, "mean_turned")
+    table = over_depth(points, turned, "mean_turned")
     table["similarity"] = look.run.tables.similarity(sentence=look.sentence)["cosine"].to_numpy()
     table["mean_added_cosine"] = _mean(added)
     attn, ff = _sublayers(points)
@@ -89,7 +89,7 @@ def about_placement(placement: str, final_norm: bool) -> str:
     return f"Pre-LN: no LayerNorm stands in the stream, so each addition stays in it.{after}"
 
 
-def _over_depth(points: Checkpoints, values: np.ndarray, name: str) -> pd.DataFrame:
+def over_depth(points: Checkpoints, values: np.ndarray, name: str) -> pd.DataFrame:
     """Mean and spread over real tokens of `values [checkpoint, pos]`, one row a checkpoint."""
     known = ~np.isnan(values).all(axis=1)
     spread = np.full((2, len(values)), np.nan)

@@ -27,7 +27,7 @@ def show(look: Look) -> None:
         )
         shown, said = SHOW[part](look)
     with left:
-        _diagram(look, chosen=tensor.chosen(look) if part == "tensor" else None)
+        diagram(look, key="block", height=look.height + TALLER, opened=part == "tensor")
     config = look.run.config
     batch, pos = look.run.batch.token_ids.shape
     explain(
@@ -47,7 +47,8 @@ def show(look: Look) -> None:
     )
 
 
-def _diagram(look: Look, *, chosen: str | None) -> None:
+def diagram(look: Look, *, key: str, height: int, opened: bool = False) -> None:
+    """The block of this run. A click opens a value; the one that is `opened` is marked."""
     config = look.run.config
     layout = block_layout(
         norm_placement=config.norm_placement,
@@ -57,7 +58,7 @@ def _diagram(look: Look, *, chosen: str | None) -> None:
         n_layers=config.n_layers,
         sizes=tensor.sizes(look.run),
     )
-    block_diagram(layout, key="block", height=look.height + TALLER, chosen=chosen, on_pick=_pick)
+    block_diagram(layout, key=key, height=height, chosen=tensor.chosen(look) if opened else None, on_pick=_pick)
 
 
 def _pick(site: str) -> None:

@@ -1,5 +1,6 @@
 """One recorded value, opened: that of the chosen sentence, layer and head."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -45,58 +46,95 @@ def show(look: Look) -> tuple[pd.DataFrame, list[str]]:
     site = chosen(look)
     if site == TOKEN_IDS:
         return _token_ids(look)
-    inside = f"layers.*.{site}" in SITES
-    values = look.run.trace.tensor(site, look.layer if inside else None)
-    axes = SITES[f"layers.*.{site}" if inside else site].split()
-    of_head = "head" in axes
-    values = values[(look.sentence, look.head) if of_head else look.sentence]
-    title = f"{f'L{look.layer} ' if inside else ''}{f'H{look.head} ' if of_head else ''}{site}"
-    shown = np.where(np.isfinite(values), values, np.nan)  # a hidden key has a score of minus infinity
-
-    def make() -> bytes:
-        row_axis, col_axis = axes[-2:]
-        tokens = [visible(token) for token in look.tokens]
-        square = col_axis == "key"
-        high = 1.0 if site == WEIGHTS else clear_end(shown[~look.padding])
-        return pack_matrix(
-            Matrix(
-                values=shown,
-                rows=tokens,
-                cols=tokens if square else [str(number) for number in range(values.shape[1])],
-                title=title,
-                row_title=row_axis,
-                col_title=col_axis,
-                phrase=("in ", f", {'key' if square else col_axis} ", ": "),
-                unit="weight" if site == WEIGHTS else "score" if square else "value",
-                low=0.0 if site == WEIGHTS else -high,
-                high=high,
-                row_padding=look.padding,
-                col_padding=look.padding & look.run.use_mask if square else None,
-                square=square,
-                whole=True,
-                file=title,
-            )
-        )
-
-    key = (site, look.layer if inside else None, look.head if of_head else None)
-    matrix_canvas(
-        state.payload(look.answer, look.sentence, ("tensor", *key), make),
-        key="tensor",
-        height=look.height,
-        marked=(look.token, None),
-        on_pick=lambda pos, _: None if pos is None else state.put("token", pos),
-    )
+    opened = Opened.of(look, site)
+    opened.draw(look, key="tensor")
     size = sizes(look.run)[site]
-    where = f"sentence {look.answer.lines[look.sentence]}{f' and head {look.head}' if of_head else ''}"
-    return _per_row(look, shown), [
-        f"{title} is [{', '.join(f'{axis} {format_number(count)}' for axis, count in size.items())}]; "
+    where = f"sentence {look.answer.lines[look.sentence]}{f' and head {look.head}' if opened.head else ''}"
+    return per_row(look, opened.values), [
+        f"{opened.name} is [{', '.join(f'{axis} {format_number(count)}' for axis, count in size.items())}]; "
         f"shown is its part of {where}.",
         "" if site == WEIGHTS else f"Colours end at the size that {CLEAR} % of the values stay below.",
-        "Minus infinity, where the mask hides a key, is hatched." if np.isneginf(values).any() else "",
+        "Minus infinity, where the mask hides a key, is hatched." if opened.hidden else "",
     ]
 
 
-def _per_row(look: Look, values: np.ndarray) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """The part of a recorded value that belongs to the chosen sentence, layer and head."""
+
+    site: str
+    name: str
+    """With its layer and head: `L3 H1 attn.q`."""
+    axes: list[str]
+    values: np.ndarray
+    """A row a token; NaN where a score is minus infinity."""
+    layer: int | None
+    head: bool
+    """Whether each head has one of its own."""
+    hidden: bool
+    """Whether scores of hidden keys are in it."""
+
+    @classmethod
+    def of(cls, look: Look, site: str) -> "Opened":
+        inside = f"layers.*.{site}" in SITES
+        layer = look.layer if inside else None
+        values = look.run.trace.tensor(site, layer)
+        axes = SITES[f"layers.*.{site}" if inside else site].split()
+        head = "head" in axes
+        values = values[(look.sentence, look.head) if head else look.sentence]
+        return cls(
+            site=site,
+            name=f"{f'L{look.layer} ' if inside else ''}{f'H{look.head} ' if head else ''}{site}",
+            axes=axes,
+            values=np.where(np.isfinite(values), values, np.nan),
+            layer=layer,
+            head=head,
+            hidden=bool(np.isneginf(values).any()),
+        )
+
+    def end(self, padding: np.ndarray) -> float:
+        """The size at which the colours end."""
+        return 1.0 if self.site == WEIGHTS else clear_end(self.values[~padding])
+
+    def draw(self, look: Look, *, key: str, title: str = "", end: float | None = None) -> None:
+        """On a canvas, a row a token. `end` is where the colours end, if several have one scale."""
+        high = end or self.end(look.padding)
+        row_axis, col_axis = self.axes[-2:]
+        square = col_axis == "key"
+
+        def make() -> bytes:
+            tokens = [visible(token) for token in look.tokens]
+            return pack_matrix(
+                Matrix(
+                    values=self.values,
+                    rows=tokens,
+                    cols=tokens if square else [str(number) for number in range(self.values.shape[1])],
+                    title=title or self.name,
+                    row_title=row_axis,
+                    col_title=col_axis,
+                    phrase=("in ", f", {'key' if square else col_axis} ", ": "),
+                    unit="weight" if self.site == WEIGHTS else "score" if square else "value",
+                    low=0.0 if self.site == WEIGHTS else -high,
+                    high=high,
+                    row_padding=look.padding,
+                    col_padding=look.padding & look.run.use_mask if square else None,
+                    square=square,
+                    whole=True,
+                    file=title or self.name,
+                )
+            )
+
+        shown = ("tensor", self.site, self.layer, look.head if self.head else None, title, high)
+        matrix_canvas(
+            state.payload(look.answer, look.sentence, shown, make),
+            key=key,
+            height=look.height,
+            marked=(look.token, None),
+            on_pick=lambda pos, _: None if pos is None else state.put("token", pos),
+        )
+
+
+def per_row(look: Look, values: np.ndarray) -> pd.DataFrame:
     """Smallest, mean, largest, standard deviation and length of each real token's values; hidden keys left out."""
     rows = [row[np.isfinite(row)].astype(np.float64) for row in values[~look.padding]]
     return pd.DataFrame(
