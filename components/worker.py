@@ -101,3 +101,5 @@ class Worker(Generic[Step]):
             logger.exception("laboratory")
             self.error = error
             self._stage = "failed"
+        finally:
+            self._steps = iter(())  # what it held, such as an optimiser, is not kept with its results

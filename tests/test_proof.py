@@ -13,6 +13,7 @@ import explorer
 from explorer import Claim, ConfigError, EncoderConfig, Run, Trace, build, proof
 from explorer.model import attention, norms
 from explorer.twin import torch_twin
+from tests.faults import by_sample_std, scaled_by_the_width, unmasked
 from tests.helpers import rough, tiny
 from tests.inputs import ARCHITECTURES, words
 
@@ -130,20 +131,6 @@ def test_64_tokens_of_the_trained_encoder_take_less_than_a_second(minilm):
         proof(run, minilm)
         seconds.append(time.process_time() - start)
     assert min(seconds) < 1
-
-
-def scaled_by_the_width(q, k, mask):
-    """sqrt(d_model) for sqrt(d_head): 2 heads here."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(2 * q.shape[-1])
-    return scores if mask is None else scores.masked_fill(mask[:, None, None, :], -torch.inf)
-
-
-def unmasked(q, k, mask):
-    return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-
-
-def by_sample_std(x, gamma, beta, eps):
-    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=1) + eps).sqrt() * gamma + beta
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])

@@ -73,7 +73,7 @@ def chart(figure: go.Figure, *, key: str, alt: str) -> None:
 
 def explain(*sentences: str) -> None:
     """How to read the figure. Plain text: what a reader typed is shown as typed."""
-    st.text(" ".join(sentences))
+    st.text(" ".join(sentence for sentence in sentences if sentence))
 
 
 HEADINGS = {

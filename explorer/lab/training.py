@@ -134,14 +134,17 @@ class Training:
                 weight_on_right=to_numpy(weights),
             )
 
-    def trained(self) -> Trained:
-        """The encoder and its read-out as they are now: a copy, which later steps leave alone."""
+    def trained(self, evaluation: Evaluation | None = None) -> Trained:
+        """The encoder and its read-out as they are now: a copy, which later steps leave alone.
+
+        `evaluation` is that of this very step, where there is one already.
+        """
         return trained(
             self.settings,
             self._encoder.state_dict(),
             self._read_out.state_dict(),
             step=self.n_steps,
-            accuracy=self.evaluate().accuracy,
+            accuracy=(evaluation or self.evaluate()).accuracy,
         )
 
     def model(self) -> Model:

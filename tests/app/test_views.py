@@ -1,13 +1,12 @@
 """Every view of every kind of encoder has a figure, numbers and a sentence that says how to read them."""
 
-import math
 from types import ModuleType
 
 import pytest
-import torch
 
 from explorer.model import attention, norms
 from tests.app.page import SMALL, VIEWS, Page
+from tests.faults import by_sample_std, scaled_by_the_width, unmasked
 from tests.inputs import words
 
 TEXTS = {"one word": "Hello", "2,000 words": words(2_000)}
@@ -81,20 +80,6 @@ def test_every_view_of_a_padded_sentence(view: str, link: dict[str, str]) -> Non
 def test_every_view_of_unusual_architectures(view: str, link: dict[str, str]) -> None:
     page = Page(**(SMALL | link | {"view": view})).ok()
     assert page.notes == []
-
-
-def scaled_by_the_width(q, k, mask):
-    """sqrt(d_model) for sqrt(d_head): 2 heads here."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(2 * q.shape[-1])
-    return scores if mask is None else scores.masked_fill(mask[:, None, None, :], -torch.inf)
-
-
-def unmasked(q, k, mask):
-    return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-
-
-def by_sample_std(x, gamma, beta, eps):
-    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=1) + eps).sqrt() * gamma + beta
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])

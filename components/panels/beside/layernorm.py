@@ -7,6 +7,7 @@ import streamlit as st
 
 from components import controls, state
 from components.labels import visible
+from components.panels.beside.tables import with_placement
 from components.panels.layernorm import QUANTITIES, UNITS, pick, with_names
 from components.panels.look import Look, explain, numbers, token_matrix
 from components.panels.overview import Scale, overview
@@ -56,17 +57,15 @@ def show(post: Look, pre: Look) -> None:
         "In Post-LN a norm reads the sum of stream and sublayer, and what it gives is the stream. In Pre-LN it reads "
         "the stream and leaves it as it is. Both have one scale of colours.",
     )
-    shown = pd.concat([_per_norm(name, table, quantity) for name, table in tables.items()], ignore_index=True)
+    shown = with_placement({name: _per_norm(table, quantity) for name, table in tables.items()})
     numbers(shown, name="placements", downloads={"This table as CSV": lambda: shown})
 
 
-def _per_norm(name: str, table: pd.DataFrame, quantity: str) -> pd.DataFrame:
+def _per_norm(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """Smallest, median and largest over the real tokens, one row a norm."""
     grouped = table.groupby("name", sort=False)[quantity]
     found = grouped.agg(smallest="min", median="median", largest="max").reset_index()
-    found = found.rename(columns={"name": "norm"})
-    found.insert(0, "placement", name)
-    return found
+    return found.rename(columns={"name": "norm"})
 
 
 def _from_first_to_last(placement: str, table: pd.DataFrame) -> str:

@@ -1,9 +1,9 @@
 """The proof of both runs."""
 
-import pandas as pd
 import streamlit as st
 
 from components import state
+from components.panels.beside.tables import with_placement
 from components.panels.look import Look, chart, explain, numbers
 from components.panels.proof import bars, claims_table, verdict
 
@@ -16,8 +16,7 @@ def show(post: Look, pre: Look) -> None:
         with column:
             st.markdown(f"**{name}: {verdict(table)}**")
             chart(bars(look, table), key=f"proof_{name[:-3].lower()}", alt=f"{name}: each claim against its tolerance")
-        tables[name] = table.assign(placement=name)
+        tables[name] = table
     explain("Each run is held against the equations of its own placement.")
-    shown = pd.concat(tables.values(), ignore_index=True)
-    shown = shown[["placement", *[column for column in shown if column != "placement"]]]
+    shown = with_placement(tables)
     numbers(shown, name="placements", downloads={"This table as CSV": lambda: shown})

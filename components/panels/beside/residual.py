@@ -1,15 +1,13 @@
 """The stream of both placements over depth: how long it is, and how much is added to it."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from components import state
 from components.figures.placements import compared_over_depth
+from components.panels.beside.tables import with_placement
 from components.panels.look import Look, chart, explain, numbers
-from components.panels.residual.checkpoints import Checkpoints
+from components.panels.residual.checkpoints import Checkpoints, stream_table
 from components.panels.residual.curves import over_depth
 from components.theme import format_number
 
@@ -38,19 +36,14 @@ def show(post: Look, pre: Look) -> None:
         "Post-LN sets the length anew at each norm; in Pre-LN each addition stays, and has to outweigh what is there.",
         "Lines are means over real tokens, bands hold 10 to 90 percent of them, and both axes are logarithmic.",
     )
-    shown = pd.concat(
-        [
-            tables["norm"].assign(placement=name, mean_added=tables["added"]["mean_added"])
-            for name, tables in found.items()
-        ],
-        ignore_index=True,
+    shown = with_placement(
+        {name: tables["norm"].assign(mean_added=tables["added"]["mean_added"]) for name, tables in found.items()}
     )
-    shown = shown[["placement", "checkpoint", "mean_norm", "low", "high", "mean_added"]]
     numbers(shown, name="placements", downloads={"This table as CSV": lambda: shown})
 
 
 def _over_depth(look: Look) -> dict[str, pd.DataFrame]:
-    stream = state.table(look.answer, look.sentence, "stream", partial(look.run.tables.stream, sentence=look.sentence))
+    stream = stream_table(look)
     points = Checkpoints.of(look)
     return {value: over_depth(points, points.per_token(look, stream, value), f"mean_{value}") for value in WHAT}
 

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from components import controls, state
+from components.panels.beside.tables import with_placement
 from components.panels.look import Look, explain, numbers
 from components.panels.shapes import diagram
 from components.panels.shapes.tensor import Opened, per_row, sizes
@@ -35,23 +36,18 @@ def _blocks(looks: dict[str, Look]) -> pd.DataFrame:
         f"Parameters of norms: {format_number(norms['Post-LN'])} in Post-LN, {format_number(norms['Pre-LN'])} in "
         "Pre-LN. All else costs the same. Click a value to open it in both.",
     )
-    return _with_placement(costs)
+    return with_placement(costs)
 
 
 def _tensors(looks: dict[str, Look]) -> pd.DataFrame:
     site = state.get("site")
     if any(site not in sizes(look.run) for look in looks.values()):
         explain(f"{site} is not a value of both. Choose another in the blocks.")
-        return _with_placement({name: cost_by_part(look.run.tables.shapes()) for name, look in looks.items()})
+        return with_placement({name: cost_by_part(look.run.tables.shapes()) for name, look in looks.items()})
     opened = {name: Opened.of(look, site) for name, look in looks.items()}
     end = max(opened[name].end(look.padding) for name, look in looks.items())
     for column, (name, look) in zip(st.columns(2), looks.items(), strict=True):
         with column:
             opened[name].draw(look, key=f"tensor_{name[:-3].lower()}", title=f"{name} · {opened[name].name}", end=end)
     explain("The same value of both placements, with one scale of colours.", "Click a row to choose its token.")
-    return _with_placement({name: per_row(look, opened[name].values) for name, look in looks.items()})
-
-
-def _with_placement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    table = pd.concat([table.assign(placement=name) for name, table in tables.items()], ignore_index=True)
-    return table[["placement", *[column for column in table if column != "placement"]]]
+    return with_placement({name: per_row(look, opened[name].values) for name, look in looks.items()})

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from components import controls, state
+from components.controls import PLACEMENTS
 from components.figures.gradients import gradients_against_depth, gradients_by_layer
 from components.panels.laboratory.run import PROGRESS, follow, start_and_stop
 from components.panels.look import Look, chart, explain, numbers
@@ -15,7 +16,6 @@ from components.worker import Worker
 from explorer.lab import RaceResult, RaceSettings, gradient_race, last_layer_table, layer_table, slopes
 from explorer.lab.gradient_race import THEORY
 
-PLACEMENTS: Final = {"post": "Post-LN", "pre": "Pre-LN"}
 KEY: Final = "gradients"
 ABOUT: Final = (
     "Random words are hidden and have to be found again. The gradient of the loss is taken once, before any step of "

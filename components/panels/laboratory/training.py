@@ -92,7 +92,7 @@ def _steps(trainings: dict[str, Training]) -> Iterator[Seen]:
             training.step()
         if first.n_steps % EVERY == 0 or first.done or not trained:
             evaluations = {name: training.evaluate() for name, training in trainings.items()}
-            trained = {name: training.trained() for name, training in trainings.items()}
+            trained = {name: training.trained(evaluations[name]) for name, training in trainings.items()}
         records = {name: training.records for name, training in trainings.items()}
         yield Seen(first.n_steps, records, evaluations, trained)
 

@@ -11,7 +11,7 @@ from components import controls, state
 from components.panels.look import Look, explain, numbers
 from components.panels.overview import Scale, overview
 from components.panels.residual import curves, paths, pictures, sentences
-from components.panels.residual.checkpoints import Checkpoints
+from components.panels.residual.checkpoints import Checkpoints, stream_table
 
 QUANTITIES: Final = {
     "norm": "L2 norm of the stream",
@@ -40,7 +40,7 @@ SHOW: Final[dict[str, Part]] = {
 
 def show(look: Look) -> None:
     """Checkpoints x tokens on the left, what is chosen of the stream on the right."""
-    stream = state.table(look.answer, look.sentence, "stream", partial(look.run.tables.stream, sentence=look.sentence))
+    stream = stream_table(look)
     points = Checkpoints.of(look)
     with st.container(horizontal=True, vertical_alignment="center"):
         quantity = controls.choice(

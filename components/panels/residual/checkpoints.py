@@ -77,3 +77,8 @@ class Checkpoints:
         """A column of the table of the stream as `[checkpoint, pos]`; NaN at padding, and where there is no value."""
         of = stream.assign(checkpoint=np.repeat(np.arange(len(self.points)), int((~look.padding).sum())))
         return token_matrix(of, range(len(self.points)), "checkpoint", value, len(look.tokens))
+
+
+def stream_table(look: Look) -> pd.DataFrame:
+    """The stream of the sentence, one row a checkpoint and real token: see `Tables.stream`. Made once a run."""
+    return state.table(look.answer, look.sentence, "stream", lambda: look.run.tables.stream(sentence=look.sentence))
