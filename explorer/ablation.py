@@ -2,11 +2,11 @@
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from explorer.errors import ConfigError
 from explorer.run import Run
-from explorer.stats.residual import cosine, l2_norm
+from explorer.stats.attention import total_variation
+from explorer.stats.residual import cosine, distance, l2_norm, relative_distance
 from explorer.tables import part, per_token
 
 
@@ -25,7 +25,7 @@ def output_change(before: Run, after: Run, *, sentence: int | None = None) -> pd
     measured = {
         "norm_before": l2_norm(one),
         "norm_after": l2_norm(other),
-        "change": l2_norm(other.astype(np.float64) - one),
+        "change": distance(one, other),
         "cosine": cosine(one, other),
     }
     return per_token(before.batch, rows, measured)
@@ -67,16 +67,9 @@ def stream_change(before: Run, after: Run, *, sentence: int | None = None) -> pd
     rows = part(sentence, len(before.batch.sentences))
     frames = []
     for layer in range(before.config.n_layers):
-        one, other = (run.trace.resid("post", layer)[rows].astype(np.float64) for run in (before, after))
-        length = l2_norm(one)
-        change = np.divide(l2_norm(other - one), length, out=np.full_like(length, np.nan), where=length > 0)
+        change = relative_distance(*(run.trace.resid("post", layer)[rows] for run in (before, after)))
         frames.append(per_token(before.batch, rows, {"change": change}, layer=layer))
     return pd.concat(frames, ignore_index=True)
-
-
-def total_variation(p: Float[np.ndarray, "*axes key"], q: Float[np.ndarray, "*axes key"]) -> Float[np.ndarray, "*axes"]:
-    """Half the sum of absolute differences of two rows of weights, in float64: the weight that would have to move."""
-    return np.abs(q.astype(np.float64) - p).sum(axis=-1) / 2
 
 
 def _refuse_different(before: Run, after: Run) -> None:

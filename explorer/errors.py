@@ -25,7 +25,7 @@ class TextError(ExplorerError, ValueError):
 
 
 class MaskError(ExplorerError, ValueError):
-    """A padding mask of the wrong type or shape, or one that hides a whole sequence."""
+    """A padding mask of the wrong type or shape, or one that hides a whole sequence, or every key of a query."""
 
 
 class WeightsError(ExplorerError):

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float32
 
 from explorer.config import MINILM, MINILM_PRELN, EncoderConfig
 from explorer.errors import ConfigError
 from explorer.model import Encoder, build_encoder
 from explorer.model.norms import LayerNorm
+from explorer.precision import Precision, dtype_of
 from explorer.text import Batch, PaddingSide, Tokenizer, WordPieceTokenizer, WordTokenizer, make_batch
 from explorer.trace import to_numpy
 from explorer.weights import LoadReport, draw_state, fill, load_minilm, load_twin
@@ -36,7 +38,8 @@ class Model:
     encoder: Encoder
     tokenizer: Tokenizer
     report: LoadReport
-    _copies: dict[str, Encoder] = field(default_factory=dict, repr=False)
+    _whole: "Model | None" = field(default=None, repr=False)
+    _copies: dict[tuple[str, str], Encoder] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def batch(self, sentences: Sequence[str], pad_to: int | None = None, padding_side: PaddingSide = "right") -> Batch:
@@ -45,33 +48,46 @@ class Model:
             sentences, self.tokenizer, max_len=self.config.max_len, pad_to=pad_to, padding_side=padding_side
         )
 
-    def on(self, device: str) -> Encoder:
-        """The encoder on that device: on the CPU itself, elsewhere a copy that is made once."""
-        if device == "cpu":
+    def on(self, device: str, precision: Precision = "float32") -> Encoder:
+        """The encoder on that device, in that precision: itself on the CPU in float32, else a copy that is made once.
+
+        Every parameter, and every buffer of floats such as a table of positions, is the float32 one, rounded.
+
+        Raises:
+            ConfigError: If there is no such precision.
+        """
+        dtype = dtype_of(precision)
+        if (device, precision) == ("cpu", "float32"):
             return self.encoder
         with self._lock:
-            if device not in self._copies:
-                self._copies[device] = copy.deepcopy(self.encoder).to(device)
-            return self._copies[device]
+            if (device, precision) not in self._copies:
+                self._copies[device, precision] = self._copy(device, precision, dtype)
+            return self._copies[device, precision]
+
+    def _copy(self, device: str, precision: Precision, dtype: torch.dtype) -> Encoder:
+        if self._whole is not None:  # the first layers share a copy's parameters too
+            return self._whole.on(device, precision).first(self.config.n_layers)
+        return copy.deepcopy(self.encoder).to(device=device, dtype=dtype)
 
     def norm_parameters(
-        self, name: Norm, layer: int | None = None
+        self, name: Norm, layer: int | None = None, precision: Precision = "float32"
     ) -> tuple[Float32[np.ndarray, " d_model"], Float32[np.ndarray, " d_model"], float]:
         """gamma, beta and eps of one LayerNorm: `norm1` or `norm2` of a layer, `embed` or `final` without one.
 
-        Fresh ones are all 1 and all 0. Where the architecture has no bias, beta is 0. Read-only.
+        Fresh ones are all 1 and all 0. Where the architecture has no bias, beta is 0. They are those of the encoder in
+        this precision, as float32 arrays, read-only.
 
         Raises:
             KeyError: If this architecture has no such norm.
             IndexError: If there is no such layer.
         """
-        norm = self._norm(name, layer)
+        norm = self._norm(self.on("cpu", precision), name, layer)
         gamma = to_numpy(norm.weight)
         beta = np.zeros_like(gamma) if norm.bias is None else to_numpy(norm.bias)
         beta.flags.writeable = False
         return gamma, beta, norm.eps
 
-    def _norm(self, name: Norm, layer: int | None) -> LayerNorm:
+    def _norm(self, encoder: Encoder, name: Norm, layer: int | None) -> LayerNorm:
         if (name in ("norm1", "norm2")) != (layer is not None):
             raise KeyError(
                 f"norm1 and norm2 belong to a layer, embed and final do not; asked for {name} of layer {layer}"
@@ -79,8 +95,8 @@ class Model:
         if layer is not None:
             if not 0 <= layer < self.config.n_layers:
                 raise IndexError(f"layer {layer} does not exist; there are layers 0 to {self.config.n_layers - 1}")
-            return getattr(self.encoder.layers[layer], name)
-        norm = {"embed": self.encoder.embed.norm, "final": self.encoder.final_norm}.get(name)
+            return getattr(encoder.layers[layer], name)
+        norm = {"embed": encoder.embed.norm, "final": encoder.final_norm}.get(name)
         if norm is None:
             raise KeyError(f"this architecture has no norm {name!r}")
         return norm
@@ -106,6 +122,7 @@ class Model:
             encoder=encoder,
             tokenizer=self.tokenizer,
             report=replace(self.report, n_parameters=n_parameters),
+            _whole=self,
         )
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
@@ -10,8 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
 
+from explorer.claims import COARSE, ROUNDINGS, STEP, STORED, Claim, Residue
 from explorer.errors import ConfigError
 from explorer.loading import Model, Norm
+from explorer.precision import dtype_of
 from explorer.run import Run
 from explorer.run import run as run_again
 from explorer.stats.layernorm import layer_norm
@@ -26,11 +27,11 @@ TRAVELLED: Final = (
     "the largest output, plus the steps that it moves when each embedding moves by one, as rounding is passed on"
 )
 
-STEP: Final = 2.0**-23
-"""From 1 to the next float32. Rounding moves a number by at most half of this, relative to its size."""
+TRAVELLED_COARSE: Final = 4
+"""How many 16-bit steps an output may be off, as each layer adds its own: 2.7 were the most seen.
 
-ROUNDINGS: Final = 16
-"""How many steps an equation may be off. Long sums round often, but up as often as down: 4 was the most seen."""
+In bfloat16 a fault of a small encoder can hide behind so much; the equation that it breaks finds it all the same.
+"""
 
 BLOCK: Final = 2**18
 """Weights held in float64 at once: one head of 512 tokens, 2 MiB."""
@@ -45,31 +46,13 @@ ACTIVATIONS: Final[dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]]] = 
 Accessor = Callable[..., np.ndarray]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One thing that must be true of a run, and how far the run is from it."""
-
-    claim: str
-    """One sentence with its equation."""
-    difference: float
-    """The largest absolute difference over real tokens, of all layers."""
-    tolerance: float
-    why: str
-    """Why the tolerance is what it is."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether the difference is within the tolerance. What is not a finite number never is."""
-        return math.isfinite(self.tolerance) and self.difference <= self.tolerance
-
-
 @np.errstate(invalid="ignore", over="ignore")  # infinity and NaN in a broken run are found, not warned of
 def proof(run: Run, model: Model) -> list[Claim]:
     """What must be true of this run, recomputed in float64 from its own record. The encoder is not asked again.
 
     All claims hold unless a number is wrong: one feature of one attn_out moved by 0.01 breaks the two equations that
-    it stands in, and no other. What says nothing about this run is left out: padding where none is masked, torch
-    where heads are off, the CPU where it ran there.
+    it stands in, and no other. What says nothing about this run is left out: padding where none is masked, later
+    keys where they are not hidden, torch where heads are off, the CPU where it ran there.
 
     Raises:
         ConfigError: If the run is of another architecture than the model.
@@ -80,6 +63,8 @@ def proof(run: Run, model: Model) -> list[Claim]:
     claims = [replay.rows_sum_to_1()]
     if run.trace.key_padding_mask is not None:
         claims.append(replay.padded_columns())
+    if replay.later.any():
+        claims.append(replay.later_columns())
     claims += [replay.projections(), replay.pattern(), replay.attn_out(), replay.hidden(), replay.ff_out()]
     claims += replay.residual()
     if run.config.n_layers > 1:
@@ -92,39 +77,23 @@ def proof(run: Run, model: Model) -> list[Claim]:
     return claims
 
 
-class _Residue:
-    """The largest difference so far, and the largest number whose rounding may explain it."""
-
-    def __init__(self) -> None:
-        self.difference = 0.0
-        self.size = 0.0
-
-    def add(self, found: np.ndarray, expected: np.ndarray | float, size: float) -> None:
-        difference = np.abs(np.subtract(found, expected, dtype=np.float64)).max()
-        self.difference = float(np.maximum(self.difference, difference))  # unlike max(), it lets NaN through
-        self.size = float(np.maximum(self.size, size))
-
-    def exact(self, claim: str, why: str) -> Claim:
-        return Claim(claim, self.difference, 0.0, f"Nothing may be left: {why}.")
-
-    def rounded(self, claim: str, of: str, *, roundings: int = ROUNDINGS) -> Claim:
-        why = f"{roundings} roundings of float32, 2⁻²³ each, of a number as large as {self.size:.3g}: {of}."
-        return Claim(claim, self.difference, roundings * STEP * self.size, why)
-
-
 class _Replay:
     """The claims about one run. Each goes layer by layer, so that little more than one layer is held in float64."""
 
     def __init__(self, run: Run, model: Model) -> None:
         self.run, self.model, self.trace, self.config = run, model, run.trace, run.config
+        self.encoder = model.on("cpu", run.precision)
+        self.read_rounded = run.precision == "float64"  # accessors give float32: a sum is of rounded terms
         self.layers = range(run.config.n_layers)
         self.pre = run.config.norm_placement == "pre"
         self.real: Bool[np.ndarray, "batch pos"] = ~run.batch.key_padding_mask.numpy()
         mask = run.trace.key_padding_mask
         self.keys: Bool[np.ndarray, "batch key"] = np.ones_like(self.real) if mask is None else ~mask.cpu().numpy()
+        n_pos = self.real.shape[1]
+        self.later: Bool[np.ndarray, "query key"] = np.triu(np.full((n_pos, n_pos), run.causal), k=1)
 
     def rows_sum_to_1(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
             sums = self.trace.pattern(layer).sum(axis=-1, dtype=np.float64)  # [batch, head, query]
             residue.add(sums.swapaxes(1, 2)[self.real], 1.0, 1.0)
@@ -132,27 +101,38 @@ class _Replay:
             "Each row of attention sums to 1: Σₖ w[q, k] = 1.",
             "all weights of a row are divided by one sum, which is rounded too",
             roundings=2 * ROUNDINGS,
+            coarse=1,
         )
 
     def padded_columns(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
             pattern = self.trace.pattern(layer)
             largest = np.maximum(pattern.max(axis=(1, 2)), -pattern.min(axis=(1, 2)))  # [batch, key]
             residue.add(largest[~self.keys], 0.0, 0.0)
         return residue.exact("No query looks at padding: w[q, k] = 0 for each padded key k.", "exp(−∞) is 0")
 
+    def later_columns(self) -> Claim:
+        residue = Residue(self.run.precision)
+        for layer in self.layers:
+            pattern = self.trace.pattern(layer)
+            largest = np.maximum(pattern.max(axis=(0, 1)), -pattern.min(axis=(0, 1)))  # [query, key]
+            residue.add(largest[self.later], 0.0, 0.0)
+        return residue.exact("No query looks ahead: w[q, k] = 0 for each key k after q.", "exp(−∞) is 0")
+
     def projections(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
             found = [self.heads(part(layer)) for part in (self.trace.q, self.trace.k, self.trace.v)]
             linear = f"layers.{layer}.attn.in_proj"
             self._add_linear(residue, np.concatenate(found, axis=-1), self._read("norm1", layer), linear)
         read = "LN₁(resid_pre)" if self.pre else "resid_pre"
-        return residue.rounded(f"Queries, keys and values are projections: [q k v] = {read} · W + b.", LINEAR)
+        return residue.rounded(
+            f"Queries, keys and values are projections: [q k v] = {read} · W + b.", LINEAR, stored=STORED
+        )
 
     def pattern(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         root = math.sqrt(self.config.d_head)
         for layer in self.layers:
             all_q, all_k, pattern = self.trace.q(layer), self.trace.k(layer), self.trace.pattern(layer)
@@ -161,30 +141,40 @@ class _Replay:
                 q = all_q[sentence, heads][:, queries].astype(np.float64)
                 k = all_k[sentence, heads][:, keys].astype(np.float64)
                 found = pattern[sentence, heads][:, queries][:, :, keys]
+                hidden = self.later[queries][:, keys]
                 size = 1 + _longest(q) * _longest(k) / root
-                residue.add(found, _softmax(q @ k.swapaxes(-2, -1) / root), size)
+                stored = (1 + float((np.abs(q) @ np.abs(k).swapaxes(-2, -1)).max()) / root) / 2
+                residue.add(
+                    found, _softmax(np.where(hidden, -np.inf, q @ k.swapaxes(-2, -1) / root)), size, stored=stored
+                )
         return residue.rounded(
-            "Weights are the softmax of scores: w = softmax(q · k / √d_head), over the keys that are not masked.",
+            "Weights are the softmax of scores: w = softmax(q · k / √d_head), over the keys that are not hidden.",
             "1 + |q| |k| / √d_head, because what a score is off its weight is off too",
+            coarse=1,
+            stored="½ + ½ Σ |qᵢ kᵢ| / √d_head, because a weight moves by half of what a score is off, or less",
         )
 
     def attn_out(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
             pattern, v = self.trace.pattern(layer), self.trace.v(layer)
             z = np.zeros(v.shape)
             for sentence, heads in self._blocks():
                 z[sentence, heads] = pattern[sentence, heads].astype(np.float64) @ v[sentence, heads]
             z[:, [head for number, head in self.run.heads_off if number == layer]] = 0
+            found = self.heads(self.trace.z(layer))
+            residue.add(found, self.heads(z), float(np.abs(v).max()), stored=float(np.abs(found).max()))
             linear = f"layers.{layer}.attn.out_proj"
-            self._add_linear(residue, self.tokens(self.trace.attn_out(layer)), self.heads(z), linear)
+            self._add_linear(residue, self.tokens(self.trace.attn_out(layer)), found, linear)
         off = ", with z = 0 for each head that is off" if self.run.heads_off else ""
         return residue.rounded(
-            f"Weights times values, projected, are attn_out: attn_out = z · W_O + b_O, z = w · V{off}.", LINEAR
+            f"Weights times values, projected, are attn_out: attn_out = z · W_O + b_O, z = w · V{off}.",
+            LINEAR,
+            stored=STORED,
         )
 
     def hidden(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         name, activation = ACTIVATIONS[self.config.activation]
         for layer in self.layers:
             linear = f"layers.{layer}.ff.linear1"
@@ -192,15 +182,19 @@ class _Replay:
                 residue, self.tokens(self.trace.hidden(layer)), self._read("norm2", layer), linear, activation
             )
         read = "LN₂(resid_mid)" if self.pre else "resid_mid"
-        return residue.rounded(f"Hidden values are activations: hidden = {name}({read} · W₁ + b₁).", LINEAR)
+        return residue.rounded(
+            f"Hidden values are activations: hidden = {name}({read} · W₁ + b₁).", LINEAR, stored=STORED
+        )
 
     def ff_out(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
             linear = f"layers.{layer}.ff.linear2"
             hidden = self.tokens(self.trace.hidden(layer))
             self._add_linear(residue, self.tokens(self.trace.ff_out(layer)), hidden, linear)
-        return residue.rounded("Hidden values, projected, are ff_out: ff_out = hidden · W₂ + b₂.", LINEAR)
+        return residue.rounded(
+            "Hidden values, projected, are ff_out: ff_out = hidden · W₂ + b₂.", LINEAR, stored=STORED
+        )
 
     def residual(self) -> list[Claim]:
         """The equations of the chosen placement."""
@@ -234,7 +228,7 @@ class _Replay:
         ]
 
     def handover(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers[:-1]:
             left, entered = self.trace.resid("post", layer), self.trace.resid("pre", layer + 1)
             residue.add(left[self.real], entered[self.real], 0.0)
@@ -254,23 +248,34 @@ class _Replay:
                 self._norm("The output is normalised: output = LN(last resid_post).", "final", [last], self._output)
             )
         else:
-            residue = _Residue()
+            residue = Residue(self.run.precision)
             residue.add(self.run.output[self.real], last()[self.real], 0.0)
             claims.append(residue.exact("The output is the last resid_post.", "it is the same tensor"))
         return claims
 
     def torch_agrees(self) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         expected = self._twin_output(self.trace.resid("pre", 0))
         residue.add(self.tokens(self.run.output), expected, self._travelled(expected))
-        return residue.rounded("torch.nn.TransformerEncoder, given the same weights, has the same output.", TRAVELLED)
+        return residue.rounded(
+            "torch.nn.TransformerEncoder, given the same weights, has the same output.",
+            TRAVELLED,
+            coarse=TRAVELLED_COARSE,
+        )
 
     def cpu_agrees(self) -> Claim:
-        residue = _Residue()
-        on_cpu = run_again(self.model, self.run.batch, use_mask=self.run.use_mask, heads_off=self.run.heads_off)
+        residue = Residue(self.run.precision)
+        on_cpu = run_again(
+            self.model,
+            self.run.batch,
+            use_mask=self.run.use_mask,
+            causal=self.run.causal,
+            precision=self.run.precision,
+            heads_off=self.run.heads_off,
+        )
         travelled = self._travelled(self._twin_output(self.trace.resid("pre", 0)))
         residue.add(self.tokens(self.run.output), self.tokens(on_cpu.output), travelled)
-        return residue.rounded(f"The CPU has the same output as {self.run.device}.", TRAVELLED)
+        return residue.rounded(f"The CPU has the same output as {self.run.device}.", TRAVELLED, coarse=TRAVELLED_COARSE)
 
     def tokens(self, x: Float[np.ndarray, "batch pos feature"]) -> Float64[np.ndarray, "real feature"]:
         """The real tokens of all sentences."""
@@ -291,16 +296,21 @@ class _Replay:
 
     def _twin_output(self, embedded: Float[np.ndarray, "batch pos d_model"]) -> Float64[np.ndarray, "real d_model"]:
         """What `torch.nn.TransformerEncoder` makes of these embeddings."""
-        mask = None if self.keys.all() else torch.from_numpy(~self.keys)
+        padding = None if self.keys.all() else torch.from_numpy(~self.keys)
+        later = torch.from_numpy(self.later) if self.run.causal else None
         with torch.inference_mode():
-            return self.tokens(to_numpy(torch_twin(self.model)(torch.tensor(embedded), src_key_padding_mask=mask)))
+            twin = torch_twin(self.model, self.run.precision)
+            x = torch.tensor(embedded, dtype=dtype_of(self.run.precision))
+            output = twin(x, mask=later, src_key_padding_mask=padding)
+        return self.tokens(to_numpy(output))
 
     def _travelled(self, output: Float64[np.ndarray, "real d_model"]) -> float:
         """The size of the output, and how many steps it moves when each embedding moves by one, up or down."""
         embedded = self.trace.resid("pre", 0)
-        steps = np.random.default_rng(0).choice(np.array([-STEP, STEP], dtype=np.float32), size=embedded.shape)
+        step, _ = COARSE.get(self.run.precision, (STEP, ""))
+        steps = np.random.default_rng(0).choice(np.array([-step, step], dtype=np.float32), size=embedded.shape)
         moved = self._twin_output(embedded * (1 + steps))
-        return float(np.abs(output).max() + np.abs(moved - output).max() / STEP)
+        return float(np.abs(output).max() + np.abs(moved - output).max() / step)
 
     def _blocks(self) -> Iterator[tuple[int, slice]]:
         """Sentences and groups of heads, few enough for `BLOCK`."""
@@ -312,36 +322,43 @@ class _Replay:
 
     def _norm(self, claim: str, name: Norm, terms: Sequence[Accessor], after: Accessor) -> Claim:
         """`after` is the norm of the sum of `terms`: in every layer, or once where it is not the norm of a layer."""
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers if name in ("norm1", "norm2") else [None]:
             at = () if layer is None else (layer,)
-            x = np.sum([self.tokens(term(*at)) for term in terms], axis=0)
-            gamma, beta, eps = self.model.norm_parameters(name, layer)
+            parts = [self.tokens(term(*at)) for term in terms]
+            x = np.sum(parts, axis=0)
+            gamma, beta, eps = self.model.norm_parameters(name, layer, self.run.precision)
             scale = np.sqrt(x.var(axis=-1) + eps)
-            size = (np.abs(x).max(axis=-1) / scale).max() * np.abs(gamma).max() + np.abs(beta).max()
+            largest = np.sum(np.abs(parts), axis=0) if self.read_rounded else np.abs(x)
+            size = (largest.max(axis=-1) / scale).max() * np.abs(gamma).max() + np.abs(beta).max()
             residue.add(self.tokens(after(*at)), layer_norm(x, gamma, beta, eps), float(size))
         return residue.rounded(claim, NORM)
 
     def _add_linear(
         self,
-        residue: _Residue,
+        residue: Residue,
         found: Float64[np.ndarray, "real n_out"],
         x: Float64[np.ndarray, "real n_in"],
         name: str,
         activation: Callable[[np.ndarray], np.ndarray] = lambda x: x,
     ) -> None:
         """`found` is what the linear layer of this name, and an activation, make of x. None is steeper than 1.13."""
-        weight = to_numpy(self.model.encoder.get_parameter(f"{name}.weight"))
-        bias = to_numpy(self.model.encoder.get_parameter(f"{name}.bias")) if self.config.bias else np.zeros(1)
+        weight = to_numpy(self.encoder.get_parameter(f"{name}.weight"))
+        bias = to_numpy(self.encoder.get_parameter(f"{name}.bias")) if self.config.bias else np.zeros(1)
         size = _longest(x) * _longest(weight) + float(np.abs(bias).max())
-        residue.add(found, activation(x @ weight.astype(np.float64).T + bias), size)
+        made = x @ weight.astype(np.float64).T + bias
+        stored = float(np.abs(made).max() + np.abs(bias).max())
+        residue.add(found, activation(made), size, stored=stored)
 
     def _sum(self, claim: str, terms: Sequence[Accessor], after: Accessor) -> Claim:
-        residue = _Residue()
+        residue = Residue(self.run.precision)
         for layer in self.layers:
-            total = np.sum([self.tokens(term(layer)) for term in terms], axis=0)
-            residue.add(self.tokens(after(layer)), total, float(np.abs(total).max()))
-        return residue.rounded(claim, "the sum, which is rounded once", roundings=1)
+            parts = [self.tokens(term(layer)) for term in terms]
+            total = np.sum(parts, axis=0)
+            largest = np.sum(np.abs(parts), axis=0) if self.read_rounded else np.abs(total)
+            residue.add(self.tokens(after(layer)), total, float(largest.max()))
+        of = "the terms, which are rounded as the sum is" if self.read_rounded else "the sum, which is rounded once"
+        return residue.rounded(claim, of, roundings=1, coarse=1)
 
 
 def _longest(x: Float[np.ndarray, "*axes feature"]) -> float:

@@ -31,21 +31,23 @@ class Tables:
     ) -> pd.DataFrame:
         """One row a layer, head and real query: its entropy in nats, the maximum possible, and its strongest key.
 
-        `n_keys` is the number of keys it may attend to: the real ones, or all where the mask was off.
+        `n_keys` is the number of keys it may attend to: the real ones, or all where the mask was off; of these, in a
+        causal run, those at or before it.
         """
         rows = part(sentence, len(self.batch.sentences))
         heads = part(head, self.trace.config.n_heads)
         padding = self.batch.key_padding_mask.numpy()[rows]
         position = position_ids(self.batch.key_padding_mask).numpy()[rows]
         tokens = np.array(self.batch.tokens, dtype=object)[rows]
-        hidden_keys = padding if self.use_mask else np.zeros_like(padding)
+        padded_keys = padding if self.use_mask else np.zeros_like(padding)
+        n_seen = (~self.trace.hidden_keys()[rows]).sum(axis=-1)  # [batch, query]
         frames = []
         for number in range(self.trace.config.n_layers) if layer is None else [layer]:
             pattern = self.trace.pattern(number)[rows, heads]  # [batch, head, query, key]
-            entropy = attention_entropy(pattern, hidden_keys)
+            entropy = attention_entropy(pattern, padded_keys, causal=self.trace.causal)
             row, which, query = np.nonzero(np.broadcast_to(~padding[:, None, :], entropy.shape))
             strongest = pattern.argmax(axis=-1)[row, which, query]
-            n_keys = (~hidden_keys).sum(axis=-1)[row]
+            n_keys = n_seen[row, query]
             frames.append(
                 pd.DataFrame(
                     {
@@ -73,7 +75,7 @@ class Tables:
         roles = {name: where[rows] for name, where in self.batch.roles().items()}
         frames = []
         for number in range(self.trace.config.n_layers) if layer is None else [layer]:
-            scores = head_scores(self.trace.pattern(number)[rows], padding, roles)
+            scores = head_scores(self.trace.pattern(number)[rows], padding, roles, causal=self.trace.causal)
             row, head = np.indices((len(padding), self.trace.config.n_heads)).reshape(2, -1)
             columns = {name: values[row, head] for name, values in scores.items()}
             frames.append(pd.DataFrame({"sentence": row + rows.start, "layer": number, "head": head, **columns}))

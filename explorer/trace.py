@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer.config import EncoderConfig
-from explorer.model.attention import masked_scores
+from explorer.model.attention import attention_mask, masked_scores, scaled_scores
 from explorer.stats.shapes import parameters_and_flops
 from explorer.tape import SITES, site_names
 
@@ -29,27 +29,32 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
 class Trace:
     """What a recorder kept of one forward pass. Read-only: nobody who holds a trace can change what another sees.
 
-    `scores` need not be kept: they follow bit for bit from q and k on the device that made them.
+    `scores` need not be kept: they follow bit for bit from q and k on the device that made them. Values are in the
+    precision of the run; accessors give float32.
     """
 
-    __slots__ = ("_values", "config", "key_padding_mask")
+    __slots__ = ("_values", "causal", "config", "key_padding_mask")
 
     def __init__(
         self,
         values: Mapping[str, Tensor],
         config: EncoderConfig,
         key_padding_mask: Bool[Tensor, "batch key"] | None,
+        *,
+        causal: bool = False,
     ) -> None:
-        """`key_padding_mask` is the mask that was used: None where nothing was masked."""
+        """`key_padding_mask` is the mask that was used: None where no padding was masked."""
         object.__setattr__(self, "_values", dict(values))
         object.__setattr__(self, "config", config)
         object.__setattr__(self, "key_padding_mask", key_padding_mask)
+        object.__setattr__(self, "causal", causal)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a trace is frozen: {name} cannot be set")
 
     config: EncoderConfig
     key_padding_mask: Tensor | None
+    causal: bool
     _values: dict[str, Tensor]
 
     def pattern(self, layer: int | None = None) -> Float[Array, "*layer batch head query key"]:
@@ -57,13 +62,37 @@ class Trace:
         return self._layers("attn.pattern", layer)
 
     def scores(self, layer: int) -> Float[Array, "batch head query key"]:
-        """Scaled and masked scores, before softmax. Minus infinity at padded keys."""
+        """Scaled and masked scores, before softmax. Minus infinity at hidden keys: padding, later tokens if causal."""
         name = f"layers.{self._layer(layer)}.attn.scores"
         if name in self._values:
             return to_numpy(self._values[name])
-        q, k = (self._values[f"layers.{layer}.attn.{site}"] for site in "qk")
+        q, k = self._q_and_k(layer)
         with torch.inference_mode():
-            return to_numpy(masked_scores(q, k, self.key_padding_mask))
+            return to_numpy(masked_scores(q, k, self._hidden(q.shape[2])))
+
+    def raw_scores(self, layer: int) -> Float[Array, "batch head query key"]:
+        """Scaled scores before masking: finite at every key, and `scores` bit for bit where nothing is hidden."""
+        q, k = self._q_and_k(self._layer(layer))
+        hidden = self._hidden(q.shape[2])
+        kept = self._values.get(f"layers.{layer}.attn.scores")
+        with torch.inference_mode():
+            scores = scaled_scores(q, k)
+            if kept is not None:  # of another device, which rounds in its own way
+                scores = kept if hidden is None else torch.where(hidden, scores, kept)
+            return to_numpy(scores)
+
+    def hidden_keys(self) -> Bool[Array, "batch query key"]:
+        """The mask that attention applied: which keys were hidden from which queries, in every layer and head."""
+        batch, n_pos, _ = self._value("embed.sum").shape
+        hidden = self._hidden(n_pos)
+        array = np.zeros((1, 1, 1), dtype=bool) if hidden is None else hidden[:, 0].numpy()
+        return np.broadcast_to(array, (batch, n_pos, n_pos))  # read-only, and no copy
+
+    def _hidden(self, n_pos: int) -> Bool[Tensor, "#batch 1 #query key"] | None:
+        return attention_mask(self.key_padding_mask, causal=self.causal, n_pos=n_pos)
+
+    def _q_and_k(self, layer: int) -> tuple[Tensor, Tensor]:
+        return self._value(f"layers.{layer}.attn.q"), self._value(f"layers.{layer}.attn.k")
 
     def q(self, layer: int | None = None) -> Float[Array, "*layer batch head query d_head"]:
         """Queries, one vector a head, not yet divided by sqrt(d_head)."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from explorer.loading import Model
+from explorer.precision import Precision
 
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -14,12 +15,13 @@ NAMES: Final = {"self_attn.in_proj_": "attn.in_proj.", "self_attn.out_proj": "at
 """Where our names differ: the beginning of torch's name of a parameter, and of ours."""
 
 
-def torch_twin(model: Model) -> nn.TransformerEncoder:
+def torch_twin(model: Model, precision: Precision = "float32") -> nn.TransformerEncoder:
     """`torch.nn.TransformerEncoder` with the layers and the final norm of this model, to be fed with embeddings.
 
-    It owns no parameter: all are those of the model, so it costs no memory. Nothing is drawn.
+    It owns no parameter: all are those of the model in this precision, on the CPU, so it costs no memory. Nothing is
+    drawn.
     """
-    config = model.config
+    config, encoder = model.config, model.on("cpu", precision)
     layers = [
         nn.TransformerEncoderLayer(
             config.d_model,
@@ -35,12 +37,12 @@ def torch_twin(model: Model) -> nn.TransformerEncoder:
         )
         for _ in range(config.n_layers)
     ]
-    for theirs, ours in zip(layers, model.encoder.layers, strict=True):
+    for theirs, ours in zip(layers, encoder.layers, strict=True):
         theirs.load_state_dict({_their_name(name): value for name, value in ours.state_dict().items()}, assign=True)
     norm = None
-    if model.encoder.final_norm is not None:
+    if encoder.final_norm is not None:
         norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias, device="meta")
-        norm.load_state_dict(model.encoder.final_norm.state_dict(), assign=True)
+        norm.load_state_dict(encoder.final_norm.state_dict(), assign=True)
     twin = nn.TransformerEncoder(layers[0], 0, norm=norm, enable_nested_tensor=False)
     twin.layers = nn.ModuleList(layers)
     twin.num_layers = len(layers)

@@ -5,14 +5,20 @@ import math
 import torch
 
 
-def scaled_by_the_width(q, k, mask):
+def scaled_by_the_width(q, k, hidden):
     """sqrt(d_model) for sqrt(d_head): 2 heads here."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(2 * q.shape[-1])
-    return scores if mask is None else scores.masked_fill(mask[:, None, None, :], -torch.inf)
+    return scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
 
 
-def unmasked(q, k, mask):
+def unmasked(q, k, hidden):
+    """Neither padding nor what comes later is hidden."""
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+
+
+def looking_ahead(key_padding_mask, **_):
+    """The triangle is forgotten, padding is not."""
+    return None if key_padding_mask is None else key_padding_mask[:, None, None, :]
 
 
 def by_sample_std(x, gamma, beta, eps):

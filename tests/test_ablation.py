@@ -8,7 +8,9 @@ import torch
 
 import explorer
 from explorer import ConfigError, Trace, attention_change, output_change
-from explorer.ablation import cosine, stream_change, total_variation
+from explorer.ablation import stream_change
+from explorer.stats.attention import total_variation
+from explorer.stats.residual import cosine
 from tests.helpers import rough, tiny
 
 SIDES = pytest.mark.parametrize("side", ["right", "left"])

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from explorer.config import MINILM_PRELN
 from explorer.model import Encoder, build_encoder
+from explorer.model.attention import attention_mask
 from explorer.model.layers import EncoderLayer
 from explorer.model.norms import LayerNorm, layer_norm
 from explorer.tape import SILENT
@@ -36,14 +37,15 @@ def algebraic_start(teacher: Encoder, batches: Sequence[Batch]) -> tuple[Encoder
         targets = [watch_teacher(teacher, batch).reads for batch in batches]
         weights = [token_weights(batch.key_padding_mask, CLS_WEIGHT) for batch in batches]
         streams = [_embed(student, batch) for batch in batches]
+        masks = [attention_mask(b.key_padding_mask, causal=False, n_pos=b.token_ids.shape[1]) for b in batches]
         for number, layer in enumerate(student.layers):
             assert isinstance(layer, EncoderLayer)
             _fit_norm(layer.norm1, streams, [reads[2 * number] for reads in targets], weights)
             name = f"layers.{number}.attn.out_proj"
             scales[name] = _rescale(layer.attn.out_proj, layer.norm1, streams, weights)
-            for index, batch in enumerate(batches):
+            for index, hidden in enumerate(masks):
                 x = streams[index]
-                x = x + layer.attn(layer.norm1(x, tape=SILENT), batch.key_padding_mask, tape=SILENT)
+                x = x + layer.attn(layer.norm1(x, tape=SILENT), hidden, tape=SILENT)
                 streams[index] = x
             _fit_norm(layer.norm2, streams, [reads[2 * number + 1] for reads in targets], weights)
             name = f"layers.{number}.ff.linear2"

@@ -16,7 +16,7 @@ from explorer.config import EncoderConfig, NormPlacement, check_count, check_opt
 from explorer.errors import ConfigError, MemoryLimitError
 from explorer.lab.gradients import GradientNorms, gradient_norms
 from explorer.loading import build
-from explorer.run import FLOAT_BYTES, estimate_bytes
+from explorer.run import estimate_bytes
 from explorer.weights.seeded import INITIALISATIONS, MAX_SEED, Initialisation, vector_std
 
 POST_LN_SLOPE: Final = 0.0
@@ -39,6 +39,8 @@ MAX_POS: Final = 128
 MAX_TOKENS: Final = 4_096
 MAX_RESULTS: Final = 60
 MAX_BYTES: Final = 2**30
+
+FLOAT_BYTES: Final = 4
 
 VOCAB_SIZE: Final = 1_000
 PAD_ID, MASK_ID, FIRST_WORD_ID = 0, 1, 2

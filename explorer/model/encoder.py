@@ -1,17 +1,24 @@
 """The encoder: embeddings, a stack of layers, and the final norm where there is one."""
 
+from collections.abc import Sequence
+from typing import Final
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from explorer.config import EncoderConfig
 from explorer.errors import MaskError, TextError
+from explorer.model.attention import attention_mask
 from explorer.model.embeddings import Embeddings, FixedPositions, OpenVocabulary, embedding_scale
 from explorer.model.layers import LAYERS
 from explorer.model.norms import LayerNorm
 from explorer.model.positions import position_ids as count_positions
 from explorer.model.positions import sinusoidal_positions
 from explorer.tape import SILENT, Tape
+
+QUOTED: Final = 40
+"""Letters of a sentence that a message quotes."""
 
 
 class Encoder(nn.Module):
@@ -31,32 +38,34 @@ class Encoder(nn.Module):
         *,
         position_ids: Int[Tensor, "batch pos"] | None = None,
         segment_ids: Int[Tensor, "batch pos"] | None = None,
+        causal: bool = False,
         tape: Tape = SILENT,
     ) -> Float[Tensor, "batch pos d_model"]:
         """One vector a token, after the final norm where there is one.
 
-        Positions are counted over real tokens unless given; segments are all 0 unless given.
+        Positions are counted over real tokens unless given; segments are all 0 unless given. Where `causal`, a token
+        sees itself and what stands before it, and nothing that stands after it.
 
         Raises:
-            MaskError: If the mask is not bool, not of the shape of `token_ids`, or hides a whole sequence.
+            MaskError: If the mask is not bool, not of the shape of `token_ids`, hides a whole sequence, or leaves a
+                query without a key.
             TextError: If there are more positions than `max_len`.
         """
         if token_ids.shape[1] > self.max_len:
             raise TextError(f"{token_ids.shape[1]:,} tokens are more than max_len ({self.max_len:,}); shorten the text")
         if key_padding_mask is not None:
-            check_mask(key_padding_mask, token_ids)
+            check_mask(key_padding_mask, token_ids, causal=causal)
         if position_ids is None:
             position_ids = count_positions(
                 torch.zeros_like(token_ids, dtype=torch.bool) if key_padding_mask is None else key_padding_mask
             )
         if segment_ids is None:
             segment_ids = torch.zeros_like(token_ids)
-        if key_padding_mask is not None and not key_padding_mask.any():
-            key_padding_mask = None  # nothing is padded: spare a pass over query x key in every layer
+        hidden = attention_mask(key_padding_mask, causal=causal, n_pos=token_ids.shape[1], device=token_ids.device)
 
         x = self.embed(token_ids, position_ids, segment_ids, tape=tape.scope("embed"))
         for number, layer in enumerate(self.layers):
-            x = layer(x, key_padding_mask, tape=tape.scope(f"layers.{number}"))
+            x = layer(x, hidden, tape=tape.scope(f"layers.{number}"))
         return x if self.final_norm is None else self.final_norm(x, tape=tape.scope("final_norm"))
 
     def first(self, n_layers: int) -> "Encoder":
@@ -67,11 +76,16 @@ class Encoder(nn.Module):
         return shorter.train(self.training)
 
 
-def check_mask(key_padding_mask: Tensor, token_ids: Tensor) -> None:
-    """Refuses what is not a padding mask of these tokens.
+def check_mask(
+    key_padding_mask: Tensor, token_ids: Tensor, *, causal: bool = False, sentences: Sequence[str] = ()
+) -> None:
+    """Refuses what is not a padding mask of these tokens. `sentences` are quoted where they are given.
+
+    With `causal`, padding at the start of a sequence is refused too: its first query could look at itself alone, and
+    is hidden. The softmax over no key is NaN, and in the next layer 0 · NaN reaches every token.
 
     Raises:
-        MaskError: If it is not bool, has another shape, or a sequence has no real token.
+        MaskError: If it is not bool, has another shape, a sequence has no real token, or a query no key.
     """
     if key_padding_mask.dtype != torch.bool:
         raise MaskError(
@@ -86,6 +100,24 @@ def check_mask(key_padding_mask: Tensor, token_ids: Tensor) -> None:
     empty = key_padding_mask.all(dim=1).nonzero().flatten().tolist()
     if empty:
         raise MaskError(f"sequence {empty[0]} has no real token; leave it out, or invert the mask if True meant real")
+    if causal:
+        _refuse_queries_without_keys(key_padding_mask, sentences)
+
+
+def _refuse_queries_without_keys(key_padding_mask: Tensor, sentences: Sequence[str]) -> None:
+    before_the_first = key_padding_mask.long().cumprod(dim=1).sum(dim=1).tolist()  # [batch]
+    for number, n_queries in enumerate(before_the_first):
+        if n_queries:
+            subject = f"the sentence {_quoted(sentences[number])}" if sentences else f"sequence {number}"
+            raise MaskError(
+                f"{subject} has {n_queries} {'query' if n_queries == 1 else 'queries'} without a key: "
+                "causal attention hides what stands after a token, and what stands before the first word is padding, "
+                "which the mask hides; pad on the right, leave padding out, or use bidirectional attention"
+            )
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= QUOTED else text[:QUOTED] + "…")
 
 
 def build_encoder(config: EncoderConfig) -> Encoder:

@@ -12,7 +12,10 @@ from explorer.tape import Tape
 
 
 class EncoderLayer(nn.Module):
-    """The parts of a layer. The subclasses say in which order they act."""
+    """The parts of a layer. The subclasses say in which order they act.
+
+    `hidden` is the attention mask of the pass: see `explorer.model.attention.attention_mask`.
+    """
 
     def __init__(self, *, d_model: int, n_heads: int, d_ff: int, activation: str, norm_eps: float, bias: bool) -> None:
         super().__init__()
@@ -29,10 +32,10 @@ class PostLNLayer(EncoderLayer):
     """
 
     def forward(
-        self, x: Float[Tensor, "batch pos d_model"], key_padding_mask: Bool[Tensor, "batch pos"] | None, *, tape: Tape
+        self, x: Float[Tensor, "batch pos d_model"], hidden: Bool[Tensor, "#batch 1 #pos pos"] | None, *, tape: Tape
     ) -> Float[Tensor, "batch pos d_model"]:
         resid_pre = tape("resid_pre", x)
-        attn_out = tape("attn_out", self.attn(resid_pre, key_padding_mask, tape=tape.scope("attn")))
+        attn_out = tape("attn_out", self.attn(resid_pre, hidden, tape=tape.scope("attn")))
         resid_mid = tape("resid_mid", self.norm1(resid_pre + attn_out, tape=tape.scope("norm1")))
         ff_out = tape("ff_out", self.ff(resid_mid, tape=tape.scope("ff")))
         return tape("resid_post", self.norm2(resid_mid + ff_out, tape=tape.scope("norm2")))
@@ -45,11 +48,11 @@ class PreLNLayer(EncoderLayer):
     """
 
     def forward(
-        self, x: Float[Tensor, "batch pos d_model"], key_padding_mask: Bool[Tensor, "batch pos"] | None, *, tape: Tape
+        self, x: Float[Tensor, "batch pos d_model"], hidden: Bool[Tensor, "#batch 1 #pos pos"] | None, *, tape: Tape
     ) -> Float[Tensor, "batch pos d_model"]:
         resid_pre = tape("resid_pre", x)
         normed = self.norm1(resid_pre, tape=tape.scope("norm1"))
-        attn_out = tape("attn_out", self.attn(normed, key_padding_mask, tape=tape.scope("attn")))
+        attn_out = tape("attn_out", self.attn(normed, hidden, tape=tape.scope("attn")))
         resid_mid = tape("resid_mid", resid_pre + attn_out)
         normed = self.norm2(resid_mid, tape=tape.scope("norm2"))
         ff_out = tape("ff_out", self.ff(normed, tape=tape.scope("ff")))

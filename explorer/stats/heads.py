@@ -35,11 +35,14 @@ def head_scores(
     pattern: Float[np.ndarray, "batch head query key"],
     key_padding_mask: Bool[np.ndarray, "batch key"],
     roles: Mapping[str, Bool[np.ndarray, "batch key"]],
+    *,
+    causal: bool = False,
 ) -> dict[str, Float[np.ndarray, "batch head"]]:
     """Each of `SCORES` for each sentence and head. `roles` says which keys are `cls`, `sep` and `punctuation`.
 
     A head that only looks one token back has 1 on the previous token, 0 on itself, distance 1 (but for the first
-    query, which has none before it). NaN where no query has what a score asks for, as in a text of one token.
+    query, which has none before it). NaN where no query has what a score asks for, as in a text of one token; if
+    `causal` no query has a next token, as it is hidden.
 
     Source: Clark et al. 2019, "What Does BERT Look At?", sections 3.1 to 3.3.
     """
@@ -69,7 +72,7 @@ def head_scores(
         "distance": mean_over(real, (weights * distance).sum(axis=-1)),
         "self": mean_over(real, np.diagonal(weights, axis1=-2, axis2=-1)),
         "previous": neighbour(-1),
-        "next": neighbour(+1),
+        "next": np.full(weights.shape[:2], np.nan) if causal else neighbour(+1),
     }
     for role in ("cls", "sep", "punctuation"):
         scores[role] = mean_over(real, (weights * roles[role][:, None, None, :]).sum(axis=-1))

@@ -11,6 +11,21 @@ def l2_norm(x: Float[np.ndarray, "*axes d_model"]) -> Float[np.ndarray, "*axes"]
     return np.linalg.norm(x.astype(np.float64), axis=-1)
 
 
+def distance(
+    x: Float[np.ndarray, "*axes d_model"], y: Float[np.ndarray, "*axes d_model"]
+) -> Float[np.ndarray, "*axes"]:
+    """L2 norm of y - x, in float64: how far a vector is from where it was. The same for (y, x), bit for bit."""
+    return l2_norm(y.astype(np.float64) - x)
+
+
+def relative_distance(
+    x: Float[np.ndarray, "*axes d_model"], y: Float[np.ndarray, "*axes d_model"]
+) -> Float[np.ndarray, "*axes"]:
+    """The distance from x to y as a share of the length of x: 1 from x to 0, 2 from x to -x. NaN where x is zero."""
+    length = l2_norm(x)
+    return np.divide(distance(x, y), length, out=np.full_like(length, np.nan), where=length > 0)
+
+
 def cosine(x: Float[np.ndarray, "*axes d_model"], y: Float[np.ndarray, "*axes d_model"]) -> Float[np.ndarray, "*axes"]:
     """Cosine of the angle between vectors, in float64. Exactly 1 where they are equal, NaN where one is zero."""
     norms = l2_norm(x) * l2_norm(y)
@@ -77,12 +92,14 @@ def principal_axes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceVectors:
-    """One vector a sentence, made in two ways."""
+    """One vector a sentence, made in two ways, and in a wrong one."""
 
     mean: Float64[np.ndarray, "batch d_model"]
     """The mean of its real tokens."""
     cls: Float64[np.ndarray, "batch d_model"]
     """Its first real token, which is `[CLS]`."""
+    mean_with_pads: Float64[np.ndarray, "batch d_model"]
+    """The mean of all its tokens, padding counted: a common mistake."""
 
     @property
     def mean_unit(self) -> Float64[np.ndarray, "batch d_model"]:
@@ -100,11 +117,15 @@ def sentence_vectors(
 ) -> SentenceVectors:
     """The mean over real tokens, and `[CLS]`, wherever padding stands. Equal for a sentence of one token.
 
+    The mean with pads is that of real tokens only where there is no padding: one token of 2 beside a pad of 4 gives 3.
+
     Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3.
     """
     real = ~padding
     total = np.where(real[..., None], output, 0).sum(axis=1, dtype=np.float64)
     first = real.argmax(axis=1)
     return SentenceVectors(
-        mean=total / real.sum(axis=1, keepdims=True), cls=output[np.arange(len(output)), first].astype(np.float64)
+        mean=total / real.sum(axis=1, keepdims=True),
+        cls=output[np.arange(len(output)), first].astype(np.float64),
+        mean_with_pads=output.mean(axis=1, dtype=np.float64),
     )

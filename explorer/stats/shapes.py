@@ -8,6 +8,7 @@ from typing import Final, Literal
 import pandas as pd
 
 from explorer.config import LIMITS, EncoderConfig, nearest_divisor
+from explorer.precision import Precision, dtype_of
 from explorer.tape import SITES
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -79,13 +80,16 @@ STREAM: Final = "batch pos d_model"
 SQUARE: Final = "batch head query key"
 
 SCORES: Final[Step] = ("scores q · k / √d_head", SQUARE, "attn.scores")
+ROW_MASK: Final[Step] = ("mask, one row a sentence", "batch 1 1 key", None)
+TRIANGLE_MASK: Final[Step] = ("mask, one triangle for all sentences", "1 1 query key", None)
+SQUARE_MASK: Final[Step] = ("mask, padding and triangle of each sentence", "batch 1 query key", None)
 ATTENTION: Final[tuple[Step, ...]] = (
     ("project to q, k and v", "batch pos 3·d_model", None),
     ("split q into heads", "batch head query d_head", "attn.q"),
     ("split k into heads", "batch head key d_head", "attn.k"),
     ("split v into heads", "batch head key d_head", "attn.v"),
     SCORES,
-    ("mask, one row a sentence", "batch 1 1 key", None),
+    ROW_MASK,
     ("mask broadcast onto the scores", SQUARE, "attn.scores"),
     ("softmax over keys", SQUARE, "attn.pattern"),
     ("weighted sum of v", "batch head query d_head", "attn.z"),
@@ -134,17 +138,26 @@ PAID_AT: Final[dict[str, tuple[str, ...]]] = {
 }
 """Which steps have parameters or matrix products: those of these sites. The others only move, add or look up."""
 
-N_BYTES: Final = {"token ids": 8, "mask, one row a sentence": 1}
-"""Bytes of one number: an int64, a bool. All others are float32."""
+N_BYTES: Final = {"token ids": 8, ROW_MASK[0]: 1, TRIANGLE_MASK[0]: 1, SQUARE_MASK[0]: 1}
+"""Bytes of one number: an int64, a bool. All others are in the precision of the run."""
 
 
-def steps(config: EncoderConfig, *, batch: int, pos: int, masked: bool = True) -> pd.DataFrame:
+def steps(
+    config: EncoderConfig,
+    *,
+    batch: int,
+    pos: int,
+    masked: bool = True,
+    causal: bool = False,
+    precision: Precision = "float32",
+) -> pd.DataFrame:
     """Every step from token ids to the output, also those that no site records: splitting, broadcasting, adding.
 
     Columns: step, layer (<NA> outside the stack), site (missing where nothing is recorded), axes, shape, bytes of what
     the step gives, parameters, flops (a multiply-add counts 2), and the share of each in all. `masked` is whether
-    there is padding that the mask hides: an encoder skips the mask where there is none. Splitting, concatenating and
-    broadcasting copy nothing or little, so the bytes are those of the shape, not of new memory.
+    there is padding that the mask hides, `causal` whether later tokens are hidden: where nothing is to hide an encoder
+    skips the mask. Splitting, concatenating and broadcasting copy nothing or little, so the bytes are those of the
+    shape, not of new memory.
 
     The parameters add up to those of the encoder, the FLOPs to what `torch.utils.flop_counter` counts.
     """
@@ -154,8 +167,9 @@ def steps(config: EncoderConfig, *, batch: int, pos: int, masked: bool = True) -
         **dict.fromkeys(("pos", "query", "key"), pos),
         **{"d_model": config.d_model, "3·d_model": 3 * config.d_model, "d_ff": config.d_ff},
     }
+    n_bytes = dtype_of(precision).itemsize
     rows = []
-    for layer, (step, axes, site) in _walk(config, masked):
+    for layer, (step, axes, site) in _walk(config, masked, causal and pos > 1):
         shape = tuple(sizes[axis] for axis in axes.split())
         paid = [costs[name] for name in PAID_AT.get(step, ())]
         rows.append(
@@ -165,7 +179,7 @@ def steps(config: EncoderConfig, *, batch: int, pos: int, masked: bool = True) -
                 "site": site if layer is None or site is None else f"layers.{layer}.{site}",
                 "axes": axes,
                 "shape": shape,
-                "bytes": math.prod(shape) * N_BYTES.get(step, 4),
+                "bytes": math.prod(shape) * N_BYTES.get(step, n_bytes),
                 "parameters": sum(parameters for parameters, _ in paid),
                 "flops": sum(flops for _, flops in paid),
             }
@@ -176,7 +190,7 @@ def steps(config: EncoderConfig, *, batch: int, pos: int, masked: bool = True) -
     return table
 
 
-def _walk(config: EncoderConfig, masked: bool) -> Iterator[tuple[int | None, Step]]:
+def _walk(config: EncoderConfig, masked: bool, causal: bool) -> Iterator[tuple[int | None, Step]]:
     """The steps with their layer, in the order of the forward pass. A last step gives the output."""
     before: list[tuple[bool, Step]] = [
         (True, ("token ids", "batch pos", None)),
@@ -190,9 +204,11 @@ def _walk(config: EncoderConfig, masked: bool) -> Iterator[tuple[int | None, Ste
     yield from ((None, step) for there, step in before if there)
     for layer in range(config.n_layers):
         for step in LAYER_STEPS[config.norm_placement]:
-            if masked and step == SCORES:
+            if (masked or causal) and step == SCORES:
                 step = (*step[:2], None)  # what is recorded has the mask on it
-            if masked or not step[0].startswith("mask"):
+            if causal and step == ROW_MASK:
+                step = SQUARE_MASK if masked else TRIANGLE_MASK
+            if masked or causal or not step[0].startswith("mask"):
                 yield layer, step
     if config.final_norm:
         yield None, ("final LayerNorm", STREAM, "final_norm.out")
@@ -201,7 +217,15 @@ def _walk(config: EncoderConfig, masked: bool) -> Iterator[tuple[int | None, Ste
 Size = Literal["length", "width", "depth"]
 
 
-def growth(config: EncoderConfig, over: Size, values: Sequence[int], *, batch: int, pos: int) -> pd.DataFrame:
+def growth(
+    config: EncoderConfig,
+    over: Size,
+    values: Sequence[int],
+    *,
+    batch: int,
+    pos: int,
+    precision: Precision = "float32",
+) -> pd.DataFrame:
     """What an encoder costs as one size grows and all else is held: one row a value.
 
     Over `length` pos is the value; over `depth` n_layers; over `width` d_model, where d_ff keeps its ratio to d_model
@@ -230,7 +254,7 @@ def growth(config: EncoderConfig, over: Size, values: Sequence[int], *, batch: i
                 "score_flops": flops["scores and weighted sum"],
                 "attention_flops": flops["attention projections"] + flops["scores and weighted sum"],
                 "feed_forward_flops": flops["feed-forward"],
-                "attention_bytes": 4 * grown.n_layers * batch * grown.n_heads * n_pos**2,
+                "attention_bytes": dtype_of(precision).itemsize * grown.n_layers * batch * grown.n_heads * n_pos**2,
             }
         )
     return pd.DataFrame(rows)

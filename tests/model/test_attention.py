@@ -6,8 +6,12 @@ import torch
 from torch.testing import assert_close
 
 from explorer import SILENT
-from explorer.model.attention import attention_pattern, masked_scores, merge_heads, split_heads
+from explorer.model.attention import attention_mask, attention_pattern, masked_scores, merge_heads, split_heads
 from tests.helpers import padding, record, rough, tiny, token_ids
+
+
+def hidden_by(mask, *, causal=False):
+    return attention_mask(mask, causal=causal, n_pos=mask.shape[1])
 
 
 def test_scores_of_0_and_ln_3_give_a_quarter_and_three_quarters():
@@ -32,13 +36,13 @@ def test_rows_are_queries_and_columns_are_keys():
 def test_a_padded_key_gets_exactly_0_and_the_rest_shares_1():
     """A6: with the inverted sense, all weight would stand on the padding."""
     mask = torch.tensor([[False, False, True, True], [False, False, False, False]])
-    pattern = attention_pattern(torch.zeros(2, 1, 4, 3), torch.zeros(2, 1, 4, 3), mask)
+    pattern = attention_pattern(torch.zeros(2, 1, 4, 3), torch.zeros(2, 1, 4, 3), hidden_by(mask))
     assert pattern[0, 0].tolist() == [[0.5, 0.5, 0.0, 0.0]] * 4
     assert pattern[1, 0].tolist() == [[0.25] * 4] * 4
 
 
 def test_masked_scores_are_minus_infinity_at_padded_keys_only():
-    scores = masked_scores(torch.ones(1, 1, 2, 1), torch.ones(1, 1, 2, 1), torch.tensor([[False, True]]))
+    scores = masked_scores(torch.ones(1, 1, 2, 1), torch.ones(1, 1, 2, 1), hidden_by(torch.tensor([[False, True]])))
     assert scores.tolist() == [[[[1.0, -math.inf], [1.0, -math.inf]]]]
 
 

@@ -5,7 +5,12 @@ import torch
 from torch.testing import assert_close
 
 from explorer import Recorder
+from explorer.model.attention import attention_mask
 from tests.helpers import padding, record, rough, tiny, token_ids
+
+
+def hidden(mask):
+    return attention_mask(mask, causal=False, n_pos=5)
 
 
 @pytest.mark.parametrize("mask", [None, padding([5, 3], 5), padding([5, 3], 5, "left")], ids=["none", "right", "left"])
@@ -17,7 +22,7 @@ def test_post_ln_replays_from_its_record(mask):
     v = {site.removeprefix("layers.0."): value for site, value in values.items()}
     tape = Recorder()
     with torch.no_grad():
-        assert_close(v["attn_out"], layer.attn(v["resid_pre"], mask, tape=tape), rtol=0, atol=1e-5)
+        assert_close(v["attn_out"], layer.attn(v["resid_pre"], hidden(mask), tape=tape), rtol=0, atol=1e-5)
         assert_close(v["norm1.in"], v["resid_pre"] + v["attn_out"], rtol=0, atol=1e-5)
         assert_close(v["resid_mid"], layer.norm1(v["norm1.in"], tape=tape), rtol=0, atol=1e-5)
         assert torch.equal(v["resid_mid"], v["norm1.out"])
@@ -37,7 +42,7 @@ def test_pre_ln_replays_from_its_record(mask):
     with torch.no_grad():
         assert torch.equal(v["norm1.in"], v["resid_pre"])
         assert_close(v["norm1.out"], layer.norm1(v["resid_pre"], tape=tape), rtol=0, atol=1e-5)
-        assert_close(v["attn_out"], layer.attn(v["norm1.out"], mask, tape=tape), rtol=0, atol=1e-5)
+        assert_close(v["attn_out"], layer.attn(v["norm1.out"], hidden(mask), tape=tape), rtol=0, atol=1e-5)
         assert_close(v["resid_mid"], v["resid_pre"] + v["attn_out"], rtol=0, atol=1e-5)
         assert torch.equal(v["norm2.in"], v["resid_mid"])
         assert_close(v["ff_out"], layer.ff(layer.norm2(v["resid_mid"], tape=tape), tape=tape), rtol=0, atol=1e-5)

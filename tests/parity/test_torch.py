@@ -96,13 +96,53 @@ def test_the_whole_stack_without_bias(pad, placement):
     agree(*prepared("2 heads", pad, norm_placement=placement, activation="silu", final_norm=True, bias=False))
 
 
-def agree(model: Model, ids: Tensor, mask: Tensor | None) -> None:
+def triangle(n_pos: int) -> Tensor:
+    """torch's own causal mask, which is added to the scores: minus infinity at later keys."""
+    return nn.Transformer.generate_square_subsequent_mask(n_pos, dtype=torch.float64)
+
+
+def agree(model: Model, ids: Tensor, mask: Tensor | None, *, causal: bool = False) -> None:
     """Ours and theirs, on the tokens that are real."""
-    output, values = record(model, ids, mask)
+    output, values = record(model, ids, mask, causal=causal)
     real = torch.ones_like(ids, dtype=torch.bool) if mask is None else ~mask
+    later = triangle(ids.shape[1]) if causal else None
+    added = None if mask is None else torch.zeros(mask.shape, dtype=torch.float64).masked_fill(mask, -torch.inf)
     with torch.no_grad():
-        expected = torch_encoder(model)(values["embed.sum"], src_key_padding_mask=mask)
+        expected = torch_encoder(model)(values["embed.sum"], mask=later, src_key_padding_mask=added)
     close(output[real], expected[real])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("pad", ["right", "none"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("final_norm", [True, False])
+def test_the_whole_causal_stack(shape, pad, placement, activation, final_norm):
+    """Catches a triangle of the other side, without its diagonal, or one row off."""
+    inputs = prepared(shape, pad, norm_placement=placement, activation=activation, final_norm=final_norm)
+    agree(*inputs, causal=True)
+    with pytest.raises(AssertionError):
+        close(inputs[0].encoder(*inputs[1:], causal=True), inputs[0].encoder(*inputs[1:]))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("pad", ["right", "none"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_causal_attention_head_by_head(shape, pad, placement):
+    model, ids, mask = prepared(shape, pad, norm_placement=placement)
+    _, values = record(model, ids, mask, causal=True)
+    real = torch.ones_like(ids, dtype=torch.bool) if mask is None else ~mask
+    later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
+    for number, layer in enumerate(model.encoder.layers):
+        reads = values[f"layers.{number}." + ("norm1.out" if placement == "pre" else "resid_pre")]
+        theirs = torch_layer(layer, model.config).self_attn
+        with torch.no_grad():
+            added, weights = theirs(
+                reads, reads, reads, attn_mask=later, key_padding_mask=mask, average_attn_weights=False
+            )
+        pattern = values[f"layers.{number}.attn.pattern"]
+        close(pattern.transpose(1, 2)[real], weights.transpose(1, 2)[real])
+        close(values[f"layers.{number}.attn_out"][real], added[real])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -142,3 +142,11 @@ def test_padding_that_is_not_a_number_is_left_out():
 def test_a_unit_vector():
     assert unit(np.array([[3.0, 4.0]])).tolist() == [[0.6, 0.8]]
     assert np.isnan(unit(np.zeros((1, 2)))).all()
+
+
+def test_the_mean_with_pads_is_wrong_wherever_there_are_any():
+    """One token of 2 beside a pad of 4 has mean 2, and 3 where the pad is counted."""
+    output = np.array([[[2.0], [4.0]], [[1.0], [5.0]]], dtype=np.float32)
+    vectors = sentence_vectors(output, np.array([[False, True], [False, False]]))
+    assert vectors.mean.tolist() == [[2], [3]]
+    assert vectors.mean_with_pads.tolist() == [[3], [3]]

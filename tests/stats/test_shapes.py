@@ -7,6 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import explorer
 from explorer import BERT_BASE, MINILM, PAPER_BASE, ConfigError, build
 from explorer.model import build_encoder
+from explorer.model.attention import attention_mask
+from explorer.precision import PRECISIONS
 from explorer.stats import cost_by_part, count_parameters, parameters_and_flops
 from explorer.stats.shapes import crossover_length, crossover_width, growth, steps
 from tests.helpers import tiny
@@ -107,6 +109,39 @@ def test_steps_of_the_trained_encoder(minilm):
         minilm.encoder(batch.token_ids, batch.key_padding_mask)
     assert table["parameters"].sum() == minilm.report.n_parameters
     assert table["flops"].sum() == counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("masked", "causal", "axes", "shape"),
+    [
+        (True, False, "batch 1 1 key", (2, 1, 1, 5)),
+        (False, True, "1 1 query key", (1, 1, 5, 5)),
+        (True, True, "batch 1 query key", (2, 1, 5, 5)),
+    ],
+)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_step_of_the_mask_is_the_mask_that_attention_gets(masked, causal, axes, shape, precision):
+    """One byte each, whatever the precision; all else follows it. The scores before it are not what is recorded."""
+    model = build(tiny())
+    batch = model.batch(["one two three", "four" if masked else "four five six"])
+    mask = attention_mask(batch.key_padding_mask, causal=causal, n_pos=5)
+    table = steps(model.config, batch=2, pos=5, masked=masked, causal=causal, precision=precision)
+    found = table[table["step"].str.startswith("mask,")]
+    assert set(zip(found["axes"], found["shape"], found["bytes"], strict=True)) == {(axes, shape, mask.nbytes)}
+    assert (len(found), tuple(mask.shape)) == (2, shape)
+    recorded = explorer.run(model, batch, causal=causal, precision=precision).trace.shapes().set_index("site")
+    rows = table[table["site"].notna()].set_index("site")
+    assert (rows["bytes"] == recorded["bytes"].reindex(rows.index)).all()
+    assert table.loc[table["site"] == "layers.0.attn.scores", "step"].tolist() == ["mask broadcast onto the scores"]
+
+
+def test_one_token_has_no_triangle():
+    assert steps(tiny(), batch=1, pos=1, masked=False, causal=True).equals(steps(tiny(), batch=1, pos=1, masked=False))
+
+
+def test_attention_weights_grow_in_their_precision():
+    found = [growth(MINILM, "length", [8], batch=1, pos=8, precision=p)["attention_bytes"].item() for p in PRECISIONS]
+    assert found == [n * 6 * 12 * 64 for n in (4, 8, 2, 2)]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
