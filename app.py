@@ -1,11 +1,9 @@
-"""Encoder Explorer: the page. Controls -> run -> the chosen view."""
-
-from dataclasses import replace
+"""Encoder Explorer: the page. Controls -> run, or two runs to compare -> the chosen view."""
 
 import streamlit as st
 
 from components import controls, page, panels, state
-from components.request import Request, other_placement
+from components.request import Pair, Request
 from components.theme import palette
 from explorer import ExplorerError
 
@@ -17,36 +15,35 @@ def main() -> None:
     page.watch_screen()
     state.warm()
     try:
+        kept = state.run_a()
         request = controls.request()
-        answer = state.answer(request)
-        if beside(request):
-            state.answer(other_placement(request))
+        pair = state.pair(request, kept)
+        request = pair.asked if pair else request
+        answer = state.answer(request, paired=pair is not None)
     except ExplorerError as error:
         page.refusal(error)
         state.write_address()
     else:
         notes = st.container()
-        page.status_line(answer.run, answer.model, request.source)
-        show(request)
+        page.status(answer, pair)
+        show(request, pair)
         with notes:  # filled last: the view may find that a link asks for more than there is
-            for note in (*state.link_notes(request), *answer.notes):
+            for note in (*state.link_notes(request), *answer.notes, *page.notes_of_a(kept, answer)):
                 page.note(note)
-        page.origin(answer.model)
+        page.origin(answer, pair)
     state.settle()
 
 
 @st.fragment
-def show(request: Request) -> None:
+def show(request: Request, pair: Pair | None) -> None:
     """What is looked at. A choice in here runs this part alone, and no forward pass."""
     if state.must_rerun():
         st.rerun()
-    answer = state.answer(request)
+    answer = state.answer(request, paired=pair is not None)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        view = controls.view_picker(panels.NAMES)
+        view = controls.view_picker(panels.names(pair))
         sentence = controls.sentence_picker(answer.run.batch.sentences, answer.lines)
-        if view == "attention":
-            controls.attention_options(pair=answer.run.batch.is_pair(sentence))
-    layer, head = state.selection(answer.run)
+    layer, head = state.selection(request, pair)
     token = state.token(answer.run, sentence)
     page.token_ribbon(answer.run, answer.lines, sentence=sentence, token=token)
     look = panels.Look(
@@ -58,22 +55,11 @@ def show(request: Request) -> None:
         palette=palette(state.theme_kind()),
         height=state.figure_height(),
     )
-    if beside(request) and view in panels.BESIDE:
-        panels.BESIDE[view](*pair(look, request))
+    if pair is not None and view in panels.OF_TWO:
+        panels.OF_TWO[view](panels.Two.of(look, pair))
     else:
         panels.ALL[view](look)
     state.write_address()
-
-
-def beside(request: Request) -> bool:
-    """Whether both placements are shown. What was trained in the laboratory has no counterpart."""
-    return state.get("beside") and request.source != "lab"
-
-
-def pair(look: panels.Look, request: Request) -> tuple[panels.Look, panels.Look]:
-    """What is looked at in the encoder of the request and in that of the other placement: Post-LN first."""
-    other = replace(look, answer=state.answer(other_placement(request)))
-    return (other, look) if request.config.norm_placement == "pre" else (look, other)
 
 
 main()

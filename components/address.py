@@ -5,19 +5,24 @@ changes takes the link's value again or raises, and a hidden control drops out o
 parameter may be, and this module reads, keeps and writes them all.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from explorer.config import CLASSROOM, LIMITS
+from explorer.precision import PRECISIONS
 from explorer.stats.heads import SCORES
 from explorer.stats.layernorm import MISTAKES
+from explorer.stats.masking import WAYS
 from explorer.stats.rollout import SUMS
 from explorer.tape import SITES
 from explorer.weights.seeded import MAX_SEED
 
 DEFAULT_TEXT: Final = "The animal didn't cross the street because it was too tired.\nThe street was too wide."
 MAX_CHARACTERS: Final = 20_000
+MAX_PACKED: Final = 8 * MAX_CHARACTERS
+"""Of what fixes a run, in one parameter: a character of the text may need six there."""
 MAX_PAD: Final = 512
 MAX_WIDTH: Final = 1024
 MAX_FF: Final = 4096
@@ -79,7 +84,12 @@ def _pairs(raw: str) -> tuple[tuple[int, int], ...]:
 def _text(raw: str) -> str:
     if len(raw) > MAX_CHARACTERS:
         raise ValueError(raw)
+    raw.encode()  # half a character, which JSON can hold and an address cannot, is a ValueError
     return raw
+
+
+def _settings(raw: str) -> str:
+    return pack_settings(read_settings(raw)) if raw else ""
 
 
 PARAMETERS: Final[dict[str, Parameter]] = {
@@ -98,9 +108,15 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "pad_to": Parameter(0, _between(0, MAX_PAD)),
     "pad_side": Parameter("right", _one_of("right", "left")),
     "mask": Parameter(True, _switch),
+    "causal": Parameter(False, _switch),
     "device": Parameter("auto", _one_of("auto", "cpu", "cuda", "mps")),
+    "precision": Parameter("float32", _one_of(*PRECISIONS)),
     "beside": Parameter(False, _switch),
-    "view": Parameter("attention", _one_of("attention", "layernorm", "residual", "shapes", "proof", "laboratory")),
+    "a": Parameter("", _settings),  # the settings of the run that is kept as A; empty: there is none
+    "view": Parameter(
+        "attention",
+        _one_of("attention", "layernorm", "residual", "shapes", "padding", "proof", "laboratory", "compare"),
+    ),
     "sentence": Parameter(0, _between(0, 9_999)),
     "sel": Parameter((3, 1), _pair),
     "token": Parameter(10, _between(0, 9_999)),
@@ -128,9 +144,16 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "stream_show": Parameter("growth", _one_of("growth", "directions", "token", "checkpoint", "paths", "sentences")),
     "point": Parameter("post", _one_of("pre", "mid", "post", "final")),
     "pooling": Parameter("mean", _one_of("mean", "cls")),
-    "shape_show": Parameter("cost", _one_of("cost", "growth", "tensor")),
+    "stream_pair": Parameter("map", _one_of("map", "distance", "growth")),
+    "pair_show": Parameter("summary", _one_of("summary", "outputs")),
+    "pair_table": Parameter("heads", _one_of("heads", "tokens", "settings")),
+    "shape_show": Parameter("cost", _one_of("cost", "growth", "tensor", "parameters")),
     "site": Parameter("attn.pattern", _one_of(*(site.removeprefix("layers.*.") for site in SITES), "token_ids")),
     "grow": Parameter("length", _one_of("length", "width", "depth")),
+    "pad_show": Parameter("ways", _one_of("ways", "maps", "mask", "batch", "pooling")),
+    "padded_to": Parameter(0, _between(0, MAX_PAD)),  # 0: a width that shows some padding
+    "padded_side": Parameter("right", _one_of("right", "left")),
+    "hide": Parameter(next(iter(WAYS)), _one_of(*WAYS)),
     "lab": Parameter("gradients", _one_of("gradients", "learn", "race")),
     "task": Parameter("reverse", _one_of("reverse", "copy", "shift")),
     "lab_norm": Parameter("post", _one_of("post", "pre")),
@@ -140,6 +163,44 @@ PARAMETERS: Final[dict[str, Parameter]] = {
     "cost": Parameter("flops", _one_of("flops", "bytes", "parameters")),
 }
 """Every query parameter, and so every control: key -> default and what it may be. A default is left out of the link."""
+
+
+SETTINGS: Final = (
+    *("source", "text", "layers", "heads", "d_model", "d_ff", "activation", "norm", "positions", "final_norm", "init"),
+    *("seed", "pad_to", "pad_side", "mask", "causal", "device", "precision", "off"),
+)
+"""The parameters that fix a run, and those that fix what would be built if another source were chosen."""
+NUMBER: Final = "number"
+"""Beside them the number of an encoder that was trained in the laboratory, where that is the source."""
+
+
+def pack_settings(values: Mapping[str, Any]) -> str:
+    """What fixes a run, as one parameter: the source, and what differs from its default."""
+    kept = {key: encode(values[key]) for key in SETTINGS if values[key] != PARAMETERS[key].default}
+    number = {NUMBER: str(values[NUMBER])} if values["source"] == "lab" else {}
+    return json.dumps({"source": values["source"]} | kept | number, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_settings(raw: str) -> dict[str, Any]:
+    """What `pack_settings` packed, defaults filled in: a value for each of `SETTINGS`, and the number.
+
+    Raises:
+        ValueError: If it is anything else.
+    """
+    if len(raw) > MAX_PACKED:
+        raise ValueError(raw)
+    try:
+        asked = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError(raw) from error
+    if not isinstance(asked, dict) or not all(isinstance(value, str) for value in asked.values()):
+        raise ValueError(raw)
+    lab = asked.get("source") == "lab"
+    if "source" not in asked or (NUMBER in asked) != lab or not asked.keys() <= {*SETTINGS, NUMBER}:
+        raise ValueError(raw)
+    number = {NUMBER: _between(0, 10**9)(asked.pop(NUMBER))} if lab else {}
+    defaults = {key: PARAMETERS[key].default for key in SETTINGS}
+    return defaults | {key: PARAMETERS[key].parse(value) for key, value in asked.items()} | number
 
 
 def read(query: dict[str, str]) -> tuple[dict[str, Any], list[str]]:

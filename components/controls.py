@@ -8,8 +8,8 @@ import streamlit as st
 from components import page, state
 from components.address import DEFAULT_TEXT, MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH
 from components.labels import shorten, visible
-from components.request import TRAINED, Request, trained_config
-from explorer import PRESETS, EncoderConfig, Model
+from components.request import TRAINED, Request
+from explorer import PRESETS, Model
 from explorer.config import CLASSROOM, LIMITS, divisors
 from explorer.device import available
 from explorer.weights.seeded import MAX_SEED
@@ -23,6 +23,7 @@ ACTIVATIONS: Final = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 POSITIONS: Final = {"sinusoidal": "Sinusoidal", "learned": "Learned", "none": "None"}
 FINAL_NORMS: Final = {"auto": "As the placement asks", "true": "On", "false": "Off"}
 INITIALISATIONS: Final = {"xavier": "Xavier uniform", "normal": "Normal (0, 0.02)"}
+COLOUR_OF_WEIGHTS: Final = "Colour of weights, from 0 to 1"
 SCALES: Final = {"linear": "Linear", "sqrt": "Square root", "log": "Logarithmic"}
 UNITS: Final = {"tokens": "Tokens, as the encoder sees them", "words": "Words, as typed"}
 SPECIAL: Final = {
@@ -38,15 +39,26 @@ PAIR_PARTS: Final = {
     "bb": "B looks at B",
 }
 SIDES: Final = {"right": "Right", "left": "Left"}
+DIRECTIONS: Final = {False: "Bidirectional", True: "Causal"}
+ABOUT_A: Final = "Then change anything. Every view shows A, B (what the controls ask for) and their difference."
+ABOUT_BOTH: Final = "Pre-LN beside Post-LN, in every view: the same text, all else held, one scale."
+ABOUT_KEPT: Final = "Two runs are compared already, A and B. Forget A to compare the placements."
+ABOUT_CAUSAL: Final = "Causal: a token looks at itself and at what stands before it, as in a decoder."
+NUMBERS: Final = {
+    "float32": "float32",
+    "float64": "float64, double",
+    "bfloat16": "bfloat16, half",
+    "float16": "float16, half",
+}
 DEVICES: Final = {"auto": "Automatic", "cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU"}
 MAX_HEADS: Final = 128
 """The narrowest tile that the attention grid can draw on a small screen is one pixel of a head."""
 BUILT_PRESETS: Final = ("classroom", "paper base")
 
 
-def text_box() -> str:
+def text_box() -> None:
     """The sentences, as typed."""
-    return state.draw(
+    state.draw(
         "text",
         st.text_area,
         "Sentences, one a line; A [SEP] B is a pair. Ctrl+Enter runs them.",
@@ -57,45 +69,53 @@ def text_box() -> str:
     )
 
 
-def sidebar() -> dict[str, Any]:
-    """Everything but the text: the fields of a request."""
+def sidebar() -> None:
+    """Everything but the text."""
     with st.sidebar:
         st.html('<p class="name">Encoder Explorer</p>')
         source = _source()
         if source == "lab":
-            config, seed, init = _laboratory_encoder()
+            _laboratory_encoder()
+        elif source in TRAINED:
+            _trained_encoder(source)
         else:
-            config, seed, init = _trained_encoder(source) if source in TRAINED else _built_encoder()
-            state.draw(
-                "beside",
-                st.toggle,
-                "Show both placements",
-                fit=bool,
-                help="Pre-LN beside Post-LN, in every view: the same text, all else held, one scale.",
-            )
+            _built_encoder()
         st.markdown("**Padding**")
-        pad_to = _number("pad_to", "Pad to", 0, MAX_PAD, help="Number of tokens. 0 pads to the longest sentence.")
-        mask = state.draw(
+        _number("pad_to", "Pad to", 0, MAX_PAD, help="Number of tokens. 0 pads to the longest sentence.")
+        state.draw(
             "mask",
             st.toggle,
             "Hide padding (mask)",
             fit=bool,
             help="Off: padding is attended to like any token. That is what the mask is for.",
         )
-        with st.expander("Padding side and device"):
-            pad_side = choice("pad_side", "Padding side", SIDES)
+        with st.expander("Padding side, direction, device"):
+            choice("pad_side", "Padding side", SIDES)
+            choice("causal", "Attention", DIRECTIONS, widget=st.segmented_control, required=True, help=ABOUT_CAUSAL)
             here = {key: DEVICES[key] for key in ("auto", *sorted(available()))}
-            device = choice("device", "Run on", here, instead="cpu")
-    return {
-        "source": source,
-        "config": config,
-        "seed": seed,
-        "init": init,
-        "pad_to": pad_to,
-        "pad_side": pad_side,
-        "mask": mask,
-        "device": device,
-    }
+            choice("device", "Run on", here, instead="cpu")
+            choice("precision", "Numbers", NUMBERS)
+        _compare(source)
+
+
+def _compare(source: str) -> None:
+    """Two runs side by side: what is kept as A and what the controls ask for, or both placements."""
+    st.markdown("**Compare**")
+    kept = bool(state.get("a"))
+    if source != "lab":
+        state.draw(
+            "beside",
+            st.toggle,
+            "Show both placements",
+            fit=bool,
+            disabled=kept,
+            help=ABOUT_KEPT if kept else ABOUT_BOTH,
+        )
+    with st.container(horizontal=True, gap="small"):
+        if kept:
+            st.button("Swap A and B", key="swap", on_click=state.swap)
+            st.button("Forget A", key="forget_a", on_click=state.forget_a)
+        st.button("Keep B as A" if kept else "Keep this run as A", key="keep_a", on_click=state.keep_as_a, help=ABOUT_A)
 
 
 def request() -> Request:
@@ -104,8 +124,9 @@ def request() -> Request:
     Raises:
         ConfigError: If the architecture cannot be built.
     """
-    fields = sidebar()
-    return Request(text=text_box(), **fields)
+    sidebar()
+    text_box()
+    return state.request_now()
 
 
 def view_picker(names: Mapping[str, str]) -> str:
@@ -113,10 +134,16 @@ def view_picker(names: Mapping[str, str]) -> str:
     return choice("view", "View", names, widget=st.segmented_control, label_visibility="collapsed", required=True)
 
 
+def colour_options() -> None:
+    """How the weights of two runs are coloured."""
+    with st.popover("Options"):
+        choice("scale", COLOUR_OF_WEIGHTS, SCALES)
+
+
 def attention_options(*, pair: bool) -> None:
     """How attention is shown: colours, words, special tokens, and the parts of a sentence pair where there is one."""
     with st.popover("Options"):
-        choice("scale", "Colour of weights, from 0 to 1", SCALES)
+        choice("scale", COLOUR_OF_WEIGHTS, SCALES)
         choice("units", "Rows and columns", UNITS)
         choice("special", "Special tokens [CLS] and [SEP]", SPECIAL)
         if pair:
@@ -160,10 +187,10 @@ def _source_changed() -> None:
     state.swap_layers(state.now("source"))
 
 
-def _trained_encoder(source: str) -> tuple[EncoderConfig, int, str]:
+def _trained_encoder(source: str) -> None:
     """MiniLM: the number of layers to run and the placement of the norms are free. The rest is shown, and fixed."""
     whole = TRAINED[source]
-    n_layers = _layers("Layers (run the first)", whole.n_layers, whole.n_layers)
+    _layers("Layers (run the first)", whole.n_layers, whole.n_layers)
     st.selectbox("Heads", [str(whole.n_heads)], disabled=True, key="fixed Heads")
     names = {label: name for name, label in TWINS.items()}
     state.choose_elsewhere(
@@ -179,27 +206,25 @@ def _trained_encoder(source: str) -> tuple[EncoderConfig, int, str]:
         f"{ACTIVATIONS[whole.activation]}, {POSITIONS[whole.positions].lower()} positions, "
         f"{'a' if whole.final_norm else 'no'} final norm. Build from scratch to change it."
     )
-    return trained_config(source, n_layers), 0, "xavier"
 
 
-def _laboratory_encoder() -> tuple[EncoderConfig, int, str]:
+def _laboratory_encoder() -> None:
     """What was trained in the laboratory: nothing of it is free."""
     kept = state.kept_trained()
     assert kept is not None  # else it is not offered
-    number, trained = kept
+    _, trained = kept
     config = trained.model.config
     fixed = {"Layers": config.n_layers, "Heads": config.n_heads, "Norm placement": PLACEMENTS[config.norm_placement]}
     for label, value in fixed.items():
         st.selectbox(label, [str(value)], disabled=True, key=f"laboratory {label}")
     st.caption(f"{trained.settings.task.asks} Type letters.")
-    return config, number, "xavier"
 
 
-def _built_encoder() -> tuple[EncoderConfig, int, str]:
-    n_layers = _layers("Layers", LIMITS["n_layers"][1], CLASSROOM.n_layers)
+def _built_encoder() -> None:
+    _layers("Layers", LIMITS["n_layers"][1], CLASSROOM.n_layers)
     d_model = state.now("d_model")  # its control comes further down
     heads = [divisor for divisor in divisors(d_model) if divisor <= MAX_HEADS]
-    n_heads = state.draw(
+    state.draw(
         "heads",
         st.selectbox,
         "Heads",
@@ -208,7 +233,7 @@ def _built_encoder() -> tuple[EncoderConfig, int, str]:
         bounds=d_model,
         help=f"Only divisors of the model width ({d_model}) are offered, up to {MAX_HEADS}.",
     )
-    placement = choice("norm", "Norm placement", PLACEMENTS)
+    choice("norm", "Norm placement", PLACEMENTS)
     with st.expander("Widths, activation, positions, seed"):
         st.selectbox(
             "Start from",
@@ -220,26 +245,15 @@ def _built_encoder() -> tuple[EncoderConfig, int, str]:
             on_change=_apply_preset,
         )
         _number("d_model", "Model width", 1, MAX_WIDTH)
-        d_ff = _number("d_ff", "Feed-forward width", 1, MAX_FF)
-        activation = choice("activation", "Activation", ACTIVATIONS)
-        positions = choice("positions", "Positions", POSITIONS)
-        final_norm = choice("final_norm", "Final norm", FINAL_NORMS)
-        init = choice("init", "Initial weights", INITIALISATIONS)
-        seed = _number("seed", "Seed", 0, MAX_SEED)
-    config = EncoderConfig(
-        n_layers=n_layers,
-        n_heads=n_heads,
-        d_model=d_model,
-        d_ff=d_ff,
-        norm_placement=placement,
-        activation=activation,
-        positions=positions,
-        final_norm={"auto": None, "true": True, "false": False}[final_norm],
-    )
-    return config, seed, init
+        _number("d_ff", "Feed-forward width", 1, MAX_FF)
+        choice("activation", "Activation", ACTIVATIONS)
+        choice("positions", "Positions", POSITIONS)
+        choice("final_norm", "Final norm", FINAL_NORMS)
+        choice("init", "Initial weights", INITIALISATIONS)
+        _number("seed", "Seed", 0, MAX_SEED)
 
 
-def _layers(label: str, most: int, usual: int) -> int:
+def _layers(label: str, most: int, usual: int) -> None:
     n_layers = state.draw(
         "layers",
         st.slider,
@@ -250,7 +264,6 @@ def _layers(label: str, most: int, usual: int) -> int:
         max_value=most,
     )
     state.keep("layers", 0 if n_layers == usual else n_layers)
-    return n_layers
 
 
 def _apply_preset() -> None:
@@ -276,13 +289,13 @@ def _apply_preset() -> None:
 def choice(
     key: str,
     label: str,
-    options: Mapping[str, str],
+    options: Mapping[Any, str],
     *,
     widget: Callable[..., Any] = st.selectbox,
-    instead: str | None = None,
+    instead: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """One of some words, shown under their labels. `instead`, or the first, stands in for one that is not offered."""
+    """One of some values, shown under their labels. `instead`, or the first, stands in for one that is not offered."""
     stand_in = next(iter(options)) if instead is None else instead
     return state.draw(
         key,
@@ -294,6 +307,28 @@ def choice(
         format_func=options.__getitem__,
         **kwargs,
     )
+
+
+def part_elsewhere(parameter: str, key: str, options: Mapping[str, str]) -> str:
+    """Which part of a view of two runs is shown, under the parameter of the view of one, which may be any part of that.
+
+    The first stands in for a part that is not offered here; the parameter keeps it.
+    """
+    kept = state.get(parameter)
+    wanted = kept if kept in options else next(iter(options))
+    if st.session_state.get(key) != wanted:
+        st.session_state[key] = wanted
+    st.segmented_control(
+        "Show",
+        list(options),
+        default=wanted,
+        format_func=options.__getitem__,
+        key=key,
+        on_change=lambda: state.put(parameter, st.session_state[key]),
+        label_visibility="collapsed",
+        required=True,
+    )
+    return wanted
 
 
 def _number(key: str, label: str, low: int, high: int, **kwargs: Any) -> int:

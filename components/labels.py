@@ -78,6 +78,11 @@ def axis_labels(tokens: Sequence[str], max_columns: int = MAX_GRAPHEMES) -> list
     return [_label(token, max_columns) for token in tokens]
 
 
+def as_sentence(message: str) -> str:
+    """The message of an error as a sentence: with a capital and a full stop."""
+    return message[:1].upper() + message[1:] + ("" if message.endswith(".") else ".")
+
+
 def markdown_escape(text: str) -> str:
     """Text that `st.markdown`, captions and option labels show as typed: no colour, emoji, formula, link or tag.
 

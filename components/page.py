@@ -7,9 +7,11 @@ from typing import Final
 import streamlit as st
 
 from components import ribbon, state
-from components.labels import markdown_escape, visible
+from components.labels import as_sentence, markdown_escape, visible
+from components.request import RUNS, Pair
+from components.state import Answer
 from components.theme import format_number, format_seconds, palette
-from explorer import Model, Run
+from explorer import Run
 
 NAMES: Final = {
     "minilm": "all-MiniLM-L6-v2, trained",
@@ -87,24 +89,39 @@ def note(text: str) -> None:
     st.html(f'<div class="note" role="note">{escape(text)}</div>')
 
 
+def notes_of_a(kept: Answer | None, answer: Answer) -> list[str]:
+    """What the reader should know of A, where it is not said of B as well."""
+    return [] if kept is None else [f"Run A: {note}" for note in kept.notes if note not in answer.notes]
+
+
 def refusal(error: Exception) -> None:
     """Why there is no picture, in place of it."""
-    text = str(error)
-    st.error(markdown_escape(text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")))
+    st.error(markdown_escape(as_sentence(str(error))))
 
 
-def status_line(run: Run, model: Model, source: str) -> None:
-    """Encoder, parameters, tokens, device and time, in one line."""
-    config, batch = run.config, run.batch
+def status(answer: Answer, pair: Pair | None) -> None:
+    """What was run, one line a run."""
+    if pair is None or pair.names != RUNS:
+        status_line(answer)
+        return
+    for name, shown in zip(RUNS, (state.answer(pair.a, paired=True), answer), strict=True):
+        status_line(shown, name=name)
+
+
+def status_line(answer: Answer, *, name: str = "") -> None:
+    """Encoder, parameters, tokens, device and time, in one line. Of A and B the view of shapes has the parameters."""
+    run, batch, config = answer.run, answer.run.batch, answer.run.config
     placement = "Pre-LN" if config.norm_placement == "pre" else "Post-LN"
-    name = NAMES[source]
     padding = f", {format_number(batch.n_padding)} padding" if batch.n_padding else ", no padding"
     mask = "" if run.use_mask or not batch.n_padding else " <b>(mask off)</b>"
     parts = [
-        f"<b>{name}</b>",
+        f"<b>{name + ' · ' if name else ''}{NAMES[answer.request.source]}</b>",
         f"{_count(config.n_layers, 'layer')} × {_count(config.n_heads, 'head')}, {placement}",
-        f"{format_number(model.report.n_parameters)} parameters",
+        *([] if name else [f"{format_number(answer.model.report.n_parameters)} parameters"]),
         f"{format_number(batch.n_real)} real tokens{padding}{mask}",
+        *(["<b>causal</b>"] if run.causal else []),
+        *([f"<b>{run.precision}</b>"] if run.precision != "float32" else []),
+        *([f"<b>{_count(len(run.heads_off), 'head')} off</b>"] if run.heads_off else []),
         f"{run.device.upper()}, {format_seconds(run.seconds)}",
     ]
     st.html(f'<div class="status" role="status">{"".join(f"<span>{part}</span>" for part in parts)}</div>')
@@ -114,12 +131,18 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def origin(model: Model) -> None:
-    """Where the parameters come from, and what of the file was not used."""
-    report = model.report
-    checked = f" SHA-256 {report.sha256[:16]}…, checked." if report.sha256 else ""
-    unused = f" In the file but not part of the encoder: {', '.join(report.unused)}." if report.unused else ""
-    st.caption(markdown_escape(f"{report.source}{checked}{unused}"))
+def origin(answer: Answer, pair: Pair | None) -> None:
+    """Where the parameters come from, and what of the file was not used: of what the controls ask for, or of both."""
+    if pair is None:
+        shown = {"": answer}
+    else:
+        both = (state.answer(asked, paired=True) for asked in (pair.a, pair.b))
+        shown = {f"{name}: ": found for name, found in zip(pair.names, both, strict=True)}
+    for name, found in shown.items():
+        report = found.model.report
+        checked = f" SHA-256 {report.sha256[:16]}…, checked." if report.sha256 else ""
+        unused = f" In the file but not part of the encoder: {', '.join(report.unused)}." if report.unused else ""
+        st.caption(markdown_escape(f"{name}{report.source}{checked}{unused}"))
 
 
 def token_ribbon(run: Run, lines: Sequence[int], *, sentence: int, token: int) -> None:

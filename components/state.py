@@ -17,21 +17,28 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_r
 
 import explorer
 from components import address
+from components.address import NUMBER
 from components.cache import BoundedCache
-from components.request import TRAINED, Request
+from components.labels import as_sentence
+from components.request import RUNS, TRAINED, Pair, Request, existing, placements, request_of
 from components.worker import Worker
-from explorer import Model, Run, TextError, WeightsError
+from explorer import ExplorerError, Model, Run, TextError, WeightsError
 from explorer.device import choose
 from explorer.lab.trained import Trained
 from explorer.proof import Claim
 from explorer.proof import proof as prove
+from explorer.run import check_memory
 from explorer.stats import count_parameters
-from explorer.text import Batch
+from explorer.text import Batch, PaddingSide
 
 logger = logging.getLogger(__name__)
 
 MAX_RUN_BYTES: Final = 640 * 2**20
 """A run above this is refused before it starts: 24 layers of 12 heads, 384 wide, fit up to 512 tokens."""
+RUNS_BYTES: Final = 2**30
+"""All runs that are kept for all sessions."""
+MAX_PAIR_RUN_BYTES: Final = RUNS_BYTES // 2
+"""Where two runs are compared, both must fit into what is kept: else each click would run one of them anew."""
 MAX_MODEL_PARAMETERS: Final = 120_000_000
 MAX_SENTENCES: Final = 64
 PARALLEL_RUNS: Final = 2
@@ -73,7 +80,7 @@ def shared() -> Shared:
         batches=BoundedCache(
             max_entries=256, max_bytes=32 * 2**20, size_of=lambda reading: TOKEN_BYTES * reading[0].token_ids.numel()
         ),
-        runs=BoundedCache(max_entries=32, max_bytes=2**30, size_of=lambda run: run.n_bytes),
+        runs=BoundedCache(max_entries=32, max_bytes=RUNS_BYTES, size_of=lambda run: run.n_bytes),
         payloads=BoundedCache(max_entries=512, max_bytes=128 * 2**20, size_of=len),
         tables=BoundedCache(max_entries=64, max_bytes=16 * 2**20, size_of=lambda kept: int(kept.memory_usage().sum())),
         proofs=BoundedCache(max_entries=64, max_bytes=2**20, size_of=len),
@@ -134,10 +141,7 @@ def model_for(request: Request) -> Model:
             raise model
         return shared().models.get(request.model_key, lambda: model.first_layers(request.config.n_layers))
     if request.source == "lab":
-        kept = kept_trained()
-        if kept is None:
-            raise WeightsError("No encoder was trained in this session. Train one in the laboratory.")
-        return kept[1].model
+        return _trained_here(request.seed).model
     return shared().models.get(request.model_key, lambda: _build(request))
 
 
@@ -194,16 +198,19 @@ def _read(request: Request, model: Model) -> Reading:
 class Answer:
     """What the page shows for a request."""
 
+    request: Request
+    """What was asked for, with the device on which it runs."""
     run: Run
     model: Model
     key: Hashable
+    """What fixes the run."""
     lines: tuple[int, ...]
     """The line of the text box on which each sentence stands, from 1."""
     notes: tuple[str, ...]
 
 
-def answer(request: Request) -> Answer:
-    """The run of this request: kept from before, or made now behind the gate.
+def answer(request: Request, *, paired: bool = False) -> Answer:
+    """The run of this request: kept from before, or made now behind the gate. `paired`: one of two to compare.
 
     Raises:
         ExplorerError: If there is nothing to run, or it would need too much memory. The message is for the reader.
@@ -211,32 +218,92 @@ def answer(request: Request) -> Answer:
     model = model_for(request)
     batch, lines, notes = batch_for(request, model)
     device, absent = choose(request.device)
-    key = replace(request, device=device).run_key(batch)  # `auto` and what it stands for are one run
-
-    def make() -> Run:
-        with _gate:
-            return explorer.run(model, batch, device=device, use_mask=request.mask, max_bytes=MAX_RUN_BYTES)
-
-    run = shared().runs.get(key, make)
-    return Answer(run=run, model=model, key=key, lines=lines, notes=(*notes, *([absent] if absent else [])))
+    request = replace(request, device=device)  # `auto` and what it stands for are one run
+    key, run = _run(request, model, batch, max_bytes=MAX_PAIR_RUN_BYTES if paired else MAX_RUN_BYTES)
+    notes = (*notes, *([absent] if absent else []))
+    return Answer(request=request, run=run, model=model, key=key, lines=lines, notes=notes)
 
 
-def without(found: Answer, off: frozenset[tuple[int, int]]) -> Run:
-    """The same run with some heads switched off: kept from before, or made now behind the gate."""
-    run = found.run
+def _run(request: Request, model: Model, batch: Batch, *, max_bytes: int = MAX_RUN_BYTES) -> tuple[Hashable, Run]:
+    """The run of this batch with the settings of a request: kept from before, or made now behind the gate.
+
+    Whether it is too large does not depend on what was kept.
+    """
+    key = request.run_key(batch)
+    check_memory(
+        model.config,
+        batch,
+        device=request.device,
+        precision=request.precision,
+        causal=request.causal,
+        max_bytes=max_bytes,
+    )
 
     def make() -> Run:
         with _gate:
             return explorer.run(
-                found.model,
-                run.batch,
-                device=run.device,
-                use_mask=run.use_mask,
-                heads_off=off,
-                max_bytes=MAX_RUN_BYTES,
+                model,
+                batch,
+                device=request.device,
+                use_mask=request.mask,
+                causal=request.causal,
+                precision=request.precision,
+                heads_off=request.off,
             )
 
-    return run if not off else shared().runs.get((found.key, "off", off), make)
+    return key, shared().runs.get(key, make)
+
+
+def without(found: Answer, off: frozenset[tuple[int, int]]) -> Run:
+    """The same run with some heads switched off."""
+    return _run(replace(found.request, off=tuple(sorted(off))), found.model, found.run.batch)[1]
+
+
+def padded(found: Answer, batch: Batch, *, use_mask: bool) -> Answer:
+    """The same encoder on another batch of the same sentences, such as a wider one. Runs of equal settings are shared.
+
+    `lines` stay those of the batch of the page.
+
+    Raises:
+        ExplorerError: If it would need too much memory, or the mask leaves nothing to look at.
+    """
+    request = replace(found.request, mask=use_mask)
+    key, run = _run(request, found.model, batch)
+    return replace(found, request=request, run=run, key=key, notes=())
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """One sentence run in three ways. Each is a batch of this sentence alone."""
+
+    alone: Answer
+    masked: Answer
+    unmasked: Answer
+
+
+def padded_ways(found: Answer, sentence: int, width: int, side: PaddingSide) -> Ways:
+    """A sentence of a run alone, padded to `width` and masked, and padded and not masked: kept from before, or made.
+
+    Raises:
+        ExplorerError: See `padded`.
+    """
+    text, model = found.run.batch.sentences[sentence], found.model
+    wide = model.batch([text], pad_to=width, padding_side=side)
+    return Ways(
+        alone=padded(found, model.batch([text]), use_mask=True),
+        masked=padded(found, wide, use_mask=True),
+        unmasked=padded(found, wide, use_mask=False),
+    )
+
+
+def padded_batch(found: Answer, width: int, side: PaddingSide) -> tuple[Answer, Answer]:
+    """All sentences of a run padded to `width`, masked and not masked: kept from before, or made.
+
+    Raises:
+        ExplorerError: See `padded`.
+    """
+    wide = found.model.batch(found.run.batch.sentences, pad_to=width, padding_side=side)
+    return padded(found, wide, use_mask=True), padded(found, wide, use_mask=False)
 
 
 def payload(found: Answer, sentence: int, key: Hashable, make: Callable[[], bytes]) -> bytes:
@@ -273,7 +340,7 @@ _NOTES = "notes"
 _HEIGHT = "figure height"
 _FIRST = "first request"
 _LAYERS = "layers of the other source"
-_TRAINED = "encoder trained here"
+_TRAINED = "encoders trained here"
 _RERUN = "whole page must run"
 _WORK = "work of the laboratory"
 _LOADED = "trained encoder looked at last"
@@ -353,6 +420,78 @@ def keep(key: str, value: Any) -> None:
     st.session_state[_KEPT][key] = value
 
 
+def request_now() -> Request:
+    """What the controls ask for, all heads on: what is off is a matter of the view, or of the two runs to compare.
+
+    Raises:
+        ExplorerError: If the architecture cannot be built.
+    """
+    return replace(_request(_settings_now()), off=())
+
+
+def run_a() -> Answer | None:
+    """The run that is kept as A. One that cannot be had is given up with a note, before the controls are drawn."""
+    if not (packed := get("a")):
+        return None
+    try:
+        return answer(_request(address.read_settings(packed)), paired=True)
+    except ExplorerError as error:
+        put("a", "")
+        st.session_state[_NOTES].append(f"There is no run A any more. {as_sentence(str(error))}")
+        return None
+
+
+def pair(request: Request, kept: Answer | None) -> Pair | None:
+    """The two runs to compare, if there are: A and what the controls ask for, or both placements.
+
+    What was trained in the laboratory has no other placement.
+
+    Raises:
+        ExplorerError: If the other placement cannot be run. The message is for the reader.
+    """
+    if kept is not None:
+        b = replace(request, off=existing(get("off"), request.config))
+        return Pair(names=RUNS, a=kept.request, b=b, asked=b)
+    if get("beside") and request.source != "lab":
+        both = placements(request)
+        for asked in (both.a, both.b):
+            answer(asked, paired=True)
+        return both
+    return None
+
+
+def keep_as_a() -> None:
+    """Keeps what the controls ask for as A. For callbacks."""
+    put("a", address.pack_settings(_settings_now()))
+
+
+def forget_a() -> None:
+    """Ends the comparison. For callbacks."""
+    put("a", "")
+
+
+def swap() -> None:
+    """A becomes what the controls ask for, and what they ask for becomes A. For callbacks."""
+    values = address.read_settings(get("a"))
+    keep_as_a()
+    if (number := values.pop(NUMBER, None)) is not None:
+        _choose_trained(number, _trained_here(number))
+    for key, value in values.items():
+        put(key, value)
+
+
+def _settings_now() -> dict[str, Any]:
+    """What the controls ask for, and what they would if another source were chosen."""
+    values = {key: get(key) for key in address.SETTINGS}
+    kept = kept_trained() if values["source"] == "lab" else None
+    return values if kept is None else values | {NUMBER: kept[0]}
+
+
+def _request(values: dict[str, Any]) -> Request:
+    trained = _trained_here(values[NUMBER]).model.config if NUMBER in values else None
+    return request_of(values, trained)
+
+
 def swap_layers(source: str) -> None:
     """What is built and what is trained each keep their number of layers: puts one away, and takes the other out."""
     away = st.session_state.setdefault(_LAYERS, {})
@@ -422,10 +561,17 @@ def choose_elsewhere(
     )
 
 
-def selection(run: Run) -> tuple[int, int]:
-    """The chosen layer and head, brought into this run where they were chosen in a larger one."""
+def selection(request: Request, pair: Pair | None = None) -> tuple[int, int]:
+    """The chosen layer and head, brought into what there is where they were chosen in a larger encoder.
+
+    Of two that are compared, it is enough that one has them.
+    """
+    configs = [asked.config for asked in ((pair.a, pair.b) if pair else (request,))]
     layer, head = get("sel")
-    here = min(layer, run.config.n_layers - 1), min(head, run.config.n_heads - 1)
+    here = (
+        min(layer, max(config.n_layers for config in configs) - 1),
+        min(head, max(config.n_heads for config in configs) - 1),
+    )
     _note_if_refused("sel", (layer, head), here)
     keep("sel", here)
     return here
@@ -446,23 +592,55 @@ def choose_token(sentence: int, pos: int) -> None:
 
 def heads_off(run: Run) -> frozenset[tuple[int, int]]:
     """The heads that are switched off and that this encoder has."""
-    return frozenset(
-        (layer, head) for layer, head in get("off") if layer < run.config.n_layers and head < run.config.n_heads
-    )
+    return frozenset(existing(get("off"), run.config))
 
 
 def keep_trained(trained: Trained) -> None:
     """Makes an encoder that was trained in the laboratory the source of all views of this session. For callbacks."""
-    st.session_state[_TRAINED] = (next(_numbers), trained)
+    number = next(_numbers)
+    st.session_state[_TRAINED] = {key: found for key, found in _all_trained().items() if key == _trained_in_a()}
+    _choose_trained(number, trained)
     put("source", "lab")
     put("text", trained.settings.task.example)
     put("view", "attention")
-    st.session_state[_RERUN] = True
+    run_whole_page()
+
+
+def replace_text(text: str) -> None:
+    """Puts another text into the box of the page, which is then run. For callbacks of what is looked at."""
+    put("text", text)
+    run_whole_page()
 
 
 def kept_trained() -> tuple[int, Trained] | None:
     """The encoder that this session trained and kept, with its number: no two of the server have the same."""
-    return st.session_state.get(_TRAINED)
+    return next(reversed(_all_trained().items()), None)
+
+
+def _all_trained() -> dict[int, Trained]:
+    """The encoders of the laboratory by number: that of A, where A has one, and last the one that is offered."""
+    return st.session_state.setdefault(_TRAINED, {})
+
+
+def _choose_trained(number: int, trained: Trained) -> None:
+    _all_trained().pop(number, None)
+    _all_trained()[number] = trained
+
+
+def _trained_here(number: int) -> Trained:
+    if number not in _all_trained():
+        raise WeightsError("No such encoder was trained in this session. Train one in the laboratory.")
+    return _all_trained()[number]
+
+
+def _trained_in_a() -> int | None:
+    """The number of A's encoder, where A was trained in the laboratory."""
+    return address.read_settings(packed).get(NUMBER) if (packed := get("a")) else None
+
+
+def run_whole_page() -> None:
+    """What was chosen in a view concerns the whole page. For callbacks."""
+    st.session_state[_RERUN] = True
 
 
 def must_rerun() -> bool:

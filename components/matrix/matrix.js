@@ -294,7 +294,7 @@ class MatrixCanvas {
       event.preventDefault();
       return this.cross && this.pick(this.cross);
     }
-    const start = this.cross ?? { row: this.marked.row ?? 0, col: mode === "lines" ? null : 0 };
+    const start = this.cross ?? { row: this.marked.row ?? 0, col: mode === "lines" ? null : this.marked.col ?? 0 };
     let next = null;
     if (STEPS[event.key] && mode === "lines") {
       const [down, across] = STEPS[event.key];
@@ -365,7 +365,8 @@ class MatrixCanvas {
     const pairs = [];
     for (let i = 0; i < (row === null ? matrix.rows.length : m); i++) {
       const [r, c] = row === null ? [i, col] : [row, i];
-      if (!matrix.rowPadding[r] && !matrix.colPadding[c]) pairs.push([Math.abs(matrix.values[r * m + c]), r, c]);
+      const size = Math.abs(matrix.values[r * m + c]);
+      if (!matrix.rowPadding[r] && !matrix.colPadding[c] && !Number.isNaN(size)) pairs.push([size, r, c]);
     }
     pairs.sort((a, b) => b[0] - a[0]);
     return pairs.slice(0, 3).map(([, r, c]) => said(r, c));

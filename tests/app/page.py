@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,16 @@ APP = Path(__file__).parents[2] / "app.py"
 SMALL = {"source": "built", "layers": "2", "heads": "2", "d_model": "8", "d_ff": "16"}
 """A link to an encoder that runs in a millisecond."""
 
-VIEWS = ("attention", "layernorm", "residual", "shapes", "proof")
-SHOWN = {"attention": "show", "layernorm": "norm_show", "residual": "stream_show", "shapes": "shape_show"}
+VIEWS = ("attention", "layernorm", "residual", "shapes", "padding", "proof")
+FREE = tuple(view for view in VIEWS if view != "padding")
+"""Views of the one run. The padding view has runs of its own."""
+SHOWN = {
+    "attention": "show",
+    "layernorm": "norm_show",
+    "residual": "stream_show",
+    "shapes": "shape_show",
+    "padding": "pad_show",
+}
 """The control that chooses a part of a view."""
 PARTS: dict[str, dict[str, set[str]]] = {
     "attention": {
@@ -53,17 +62,39 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "growth": {"block", "growth_curves"},
         "tensor": {"block", "tensor"},
     },
+    "padding": {
+        "ways": {"ways_masked", "ways_unmasked"},
+        "maps": {"map_alone", "map_masked", "map_unmasked"},
+        "mask": {"mask_rows", "mask_broadcast", "mask_before", "mask_after", "mask_weights"},
+        "batch": {"pad_batch", "own_map"},
+        "pooling": {"pool_right", "pool_wrong"},
+    },
     "proof": {"": {"residue_bars"}},
 }
 """What is drawn in each part of each view: figures by their name, canvases and drawings by their key."""
-BESIDE: dict[str, dict[str, set[str]]] = {
-    "attention": {part: {"head_post", "head_pre"} for part in PARTS["attention"]},
-    "layernorm": {part: {"norms_post", "norms_pre"} for part in PARTS["layernorm"]},
-    "residual": {part: {"compared_over_depth"} for part in PARTS["residual"]},
-    "shapes": {"cost": {"block_post", "block_pre"}, "tensor": {"tensor_post", "tensor_pre"}},
+THREE = ("a", "b", "difference")
+"""The ends of the keys of the pictures of two runs: one scale for the first two."""
+SHOWN_OF_TWO = {"residual": "stream_pair", "shapes": "shape_show", "compare": "pair_show"}
+"""The parameter that chooses a part of a view of two runs. One that only the view of one run has is the first here."""
+CONTROL_OF_TWO = SHOWN_OF_TWO | {"shapes": "shapes_of_two"}
+"""The control that sets it."""
+
+
+def _three(key: str) -> set[str]:
+    return {f"{key}_{end}" for end in THREE}
+
+
+TWO: dict[str, dict[str, set[str]]] = {
+    "compare": {"summary": {"distance", "moved"}, "outputs": _three("outputs")},
+    "attention": {"": _three("head") | {"moved"}},
+    "layernorm": {"": _three("norms")},
+    "residual": {"map": _three("stream"), "distance": {"distance"}, "growth": {"compared_over_depth"}},
+    "shapes": {"cost": {"block_a", "block_b"}, "tensor": _three("tensor"), "parameters": set()},
     "proof": {"": {"residue_bars"}},
 }
-"""The same where both placements are shown."""
+"""The same where two runs are compared. The other views show what the controls ask for alone."""
+NOTHING_TO_DRAW = ("different widths, so their vectors cannot be", "is no value of either")
+"""What is said in place of a picture that two runs cannot have."""
 WIDGETS = ("text_area", "selectbox", "slider", "number_input", "toggle", "button_group")
 
 
@@ -192,6 +223,16 @@ class Page:
         return frozenset(m.group(1) for m in found if m) - {"grid", "screen", "announcement", "exact", "ribbon"}
 
     @property
+    def two(self) -> bool:
+        """Whether two runs are compared: A and B, or both placements."""
+        return "a" in self.link or (self.link.get("beside") == "true" and self.link.get("source") != "lab")
+
+    def three(self, key: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """The pictures of A and of B, and of their difference."""
+        a, b, difference = (self.matrix(f"{key}_{end}") for end in THREE)
+        return a, b, difference
+
+    @property
     def status(self) -> str:
         """The status line, or nothing where there is none."""
         return " · ".join(self._html(r'<div class="status".*?>(.*)</div>'))
@@ -235,20 +276,27 @@ class Page:
         assert not self.exceptions
         assert not self.errors
         view = self.control("view").value
-        beside = self.link.get("beside") == "true" and self.link.get("source") != "lab"
-        part = self.link.get(SHOWN[view], PARAMETERS[SHOWN[view]].default) if view in SHOWN else ""
-        drawn = (BESIDE if beside else PARTS)[view].get(part)
-        if not beside and part == "mistakes" and self.control("mistake").value != "all":
-            drawn = {"norms", "token_strips"}
-        if part == "tensor" and self.link.get("site") == "token_ids":
-            drawn = {"block"}  # ids are words, beside it
-        assert self.figures.keys() | self.matrices == drawn
+        assert self.figures.keys() | self.matrices == self._wanted(view)
         assert len(self.at.dataframe) == 1
         assert len(self.at.dataframe[0].value) > 0
         assert self.explanation
         assert self.status
         assert self.rows
         return self
+
+    def _wanted(self, view: str) -> AbstractSet[str]:
+        """What this page must draw."""
+        two = self.two and view in TWO
+        shown = (SHOWN_OF_TWO if two else SHOWN).get(view)
+        part = self.link.get(shown, PARAMETERS[shown].default) if shown else ""
+        if two and any(said in self.explanation for said in NOTHING_TO_DRAW) and part in ("distance", "tensor"):
+            return set()
+        if not two and part == "mistakes" and self.control("mistake").value != "all":
+            return {"norms", "token_strips"}
+        if not two and part == "tensor" and self.link.get("site") == "token_ids":
+            return {"block"}  # ids are words, beside it
+        parts = (TWO if two else PARTS)[view]
+        return parts[part] if part in parts or not two else next(iter(parts.values()))
 
     def refused(self) -> str:
         """Asserts that there is one sentence instead of a picture, and returns it."""

@@ -10,8 +10,10 @@ import pytest
 import streamlit
 
 import explorer
-from components.address import DEFAULT_TEXT
-from tests.app.page import SHOWN, SMALL, VIEWS, Page
+from components.address import DEFAULT_TEXT, pack_settings
+from components.address import read as read_address
+from explorer.comparison import Comparison, compare, compare_parameters
+from tests.app.page import SHOWN, SHOWN_OF_TWO, SMALL, TWO, VIEWS, Page
 from tests.inputs import TEXTS
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -117,6 +119,87 @@ def test_shapes(downloads: Downloads, run: explorer.Run) -> None:
     assert table["flops"].sum() == run.tables.shapes()["flops"].sum()
     assert table["parameters"].sum() == run.tables.shapes()["parameters"].sum()
     assert files["every-step.csv"].equals(table)
+
+
+OTHER = ["=1+1 one", "four"]
+
+
+@pytest.fixture
+def two(downloads: Downloads) -> Callable[..., dict[str, pd.DataFrame]]:
+    """The files of a view of two built encoders: B has another text and another seed."""
+
+    def files(view: str, **look: str) -> dict[str, pd.DataFrame]:
+        downloads.clear()
+        values, _ = read_address(SMALL | {"text": "one two\nfour"})
+        Page(**SMALL, **look, view=view, seed="1", text="\n".join(OTHER), a=pack_settings(values)).ok()
+        start = "encoder-explorer-pair-"
+        assert all(name.startswith(start) for name in downloads)
+        return {name.removeprefix(start): read(make()) for name, make in downloads.items()}
+
+    return files
+
+
+@pytest.fixture
+def both() -> Comparison:
+    config = explorer.EncoderConfig(n_layers=2, n_heads=2, d_model=8, d_ff=16)
+    models = [explorer.build(config, seed=seed) for seed in (0, 1)]
+    texts = ["one two", "four"], OTHER
+    runs = [explorer.run(model, model.batch(text)) for model, text in zip(models, texts, strict=True)]
+    return compare(*runs)
+
+
+Two = Callable[..., dict[str, pd.DataFrame]]
+
+
+def test_the_heads_and_tokens_of_two_runs(two: Two, both: Comparison) -> None:
+    files = two("compare")
+    heads = both.heads().sort_values("moved", ascending=False, kind="stable", ignore_index=True)
+    same(files["heads.csv"][["layer", "head", "moved"]], heads[["layer", "head", "moved"]])
+    assert set(files["heads.csv"]["there_in"]) == {"A and B"}
+    assert set(files["heads.csv"]["off_in"]) == {"none"}
+    stream = both.stream().sort_values("relative", ascending=False, kind="stable", ignore_index=True)
+    columns = ["point", "slot", "token", "norm_a", "norm_b", "distance", "relative", "cosine"]
+    same(files["tokens.csv"][columns], stream[columns])
+    settings = files["settings.csv"].set_index("setting")
+    assert settings["setting_a"].to_dict() == {"Text": "“one two / four”", "Weights": "Xavier uniform, seed 0"}
+    assert settings.loc["Text", "setting_b"] == "“=1+1 one / four”"
+
+
+def test_the_outputs_of_two_runs(two: Two, both: Comparison) -> None:
+    outputs = both.outputs().sort_values("relative", ascending=False, kind="stable", ignore_index=True)
+    same(two("compare", pair_show="outputs")["this-table.csv"], outputs)
+
+
+def test_the_weights_of_one_head_of_two_runs(two: Two, both: Comparison) -> None:
+    """A row for each pair of tokens that either has. What one has not is empty."""
+    file = two("attention", sel="0.1")["weights-of-this-head.csv"]
+    a, b, difference = both.pattern(0, 1)
+    known = np.isfinite(a) | np.isfinite(b)
+    assert len(file) == known.sum()
+    for column, values in {"weight_a": a, "weight_b": b, "difference": difference}.items():
+        found = pd.to_numeric(file[column].replace("", np.nan)).to_numpy()
+        np.testing.assert_allclose(found, values[known], rtol=1e-6)
+    assert set(file["query"]) == {"[CLS]", "one", "two (A)", "'= (B)", "1 (B)", "'+ (B)", "[SEP]"}
+
+
+def test_the_parameters_of_two_runs(two: Two) -> None:
+    config = explorer.EncoderConfig(n_layers=2, n_heads=2, d_model=8, d_ff=16)
+    expected = compare_parameters(*(explorer.build(config, seed=seed) for seed in (0, 1))).set_index("name")
+    file = two("shapes", shape_show="parameters")["this-table.csv"].set_index("name")
+    assert sorted(file.index) == sorted(expected.index)
+    assert file.loc[expected.index, "status"].tolist() == expected["status"].tolist()
+    np.testing.assert_allclose(
+        pd.to_numeric(file.loc[expected.index, "largest_difference"]), expected["largest_difference"], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("view", "part"), [(view, part) for view, parts in TWO.items() for part in parts], ids=str)
+def test_every_file_of_two_runs_is_safe(two: Two, downloads: Downloads, view: str, part: str) -> None:
+    files = two(view, **({SHOWN_OF_TWO[view]: part} if part else {}))
+    assert "heads.csv" in files or "this-table.csv" in files
+    for name, make in downloads.items():
+        for row in csv.reader(io.StringIO(make().decode("utf-8-sig"))):
+            assert not any(cell.startswith(FORMULA) and not _number(cell) for cell in row), name
 
 
 def test_every_view_offers_its_numbers(downloads: Downloads) -> None:

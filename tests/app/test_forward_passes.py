@@ -3,7 +3,7 @@
 import pytest
 
 import explorer
-from tests.app.page import SMALL, VIEWS, Page
+from tests.app.page import FREE, SMALL, Page
 
 Passes = list[explorer.Run]
 
@@ -26,7 +26,7 @@ def test_looking_around_is_no_pass(passes: Passes, link: dict[str, str]) -> None
         seen.add(page.heatmap["title"])
     assert len(seen) == (4 if not link else 3)  # the last one is clamped, in a small encoder to the one before
     page.set("sentence", 1).ok()
-    for view in (*VIEWS[1:], *VIEWS):
+    for view in (*FREE[1:], *FREE):
         page.set("view", view).ok()
     page.set("view", "layernorm")
     for quantity in ("mean_in", "std_out", "mean_out"):
@@ -41,7 +41,7 @@ def test_looking_around_is_no_pass(passes: Passes, link: dict[str, str]) -> None
 
 def test_a_link_to_another_head_or_view_of_the_same_run_is_no_pass(passes: Passes) -> None:
     Page(**SMALL)
-    for view in VIEWS:
+    for view in FREE:
         Page(**SMALL, view=view, sel="0.0", sentence="1", quantity="mean_in", norm_at="norm1").ok()
     assert len(passes) == 1
 
@@ -63,6 +63,8 @@ def test_a_link_to_another_head_or_view_of_the_same_run_is_no_pass(passes: Passe
         ("pad_to", 20),
         ("pad_side", "left"),
         ("mask", False),
+        ("causal", True),
+        ("precision", "bfloat16"),
     ],
 )
 def test_what_changes_a_number_is_one_pass_and_going_back_is_none(passes: Passes, key: str, value: object) -> None:

@@ -82,7 +82,7 @@ def test_a_first_visitor_sees_few_controls(page: Page) -> None:
     folded = [
         widget.key for expander in page.at.sidebar.expander for kind in ("selectbox",) for widget in expander.get(kind)
     ]
-    assert folded == ["pad_side", "device"]
+    assert folded == ["pad_side", "device", "precision"]
 
 
 def test_the_ribbon_shows_both_sentences_and_the_padding(page: Page) -> None:

@@ -9,7 +9,7 @@ import explorer
 from components.address import DEFAULT_TEXT, MAX_CHARACTERS, PARAMETERS, encode
 from explorer.config import divisors
 from explorer.device import available
-from tests.app.page import SMALL, VIEWS, WIDGETS, Page
+from tests.app.page import FREE, SMALL, VIEWS, WIDGETS, Page
 
 NOT_HERE = [device for device in ("mps", "cuda") if device not in available()]
 
@@ -72,7 +72,7 @@ def test_a_token_of_the_ribbon_is_the_choice_of_every_view(passes: list[explorer
     assert page.link["token"] == "2"
     assert page.value("sentence") == 1
     assert page.announced("head")["row"] == 2
-    for view in VIEWS:
+    for view in FREE:
         page.set("view", view).ok()
         assert page.announced("ribbon") == {"target": "ribbon", "sentence": 1, "token": 2}
     for nonsense in [(7, 0), (0, 9), (None, 0), ("1", 1), (True, 1)]:
@@ -191,6 +191,9 @@ HOSTILE = [
     ("view", "<script>alert(1)</script>"),
     ("source", "**bold** $x$ :red[b]"),
     ("text", "x" * (MAX_CHARACTERS + 1)),
+    ("causal", "maybe"),
+    ("precision", "float8"),
+    ("a", "{"),
 ]
 
 
@@ -277,8 +280,11 @@ EVERYTHING = {
     "pad_to": "30",
     "pad_side": "left",
     "mask": "false",
+    "causal": "true",
     "device": "cpu",
+    "precision": "float64",
     "beside": "true",
+    "a": '{"source":"built","text":"one & two # + 100 %25","heads":"2","d_model":"8","off":"0.0"}',
     "view": "layernorm",
     "sentence": "1",
     "sel": "2.4",
@@ -300,9 +306,16 @@ EVERYTHING = {
     "stream_show": "paths",
     "point": "mid",
     "pooling": "cls",
+    "stream_pair": "growth",
+    "pair_show": "outputs",
+    "pair_table": "tokens",
     "shape_show": "tensor",
     "site": "ff.hidden",
     "grow": "width",
+    "pad_show": "mask",
+    "padded_to": "40",
+    "padded_side": "left",
+    "hide": "zero_after",
     "lab": "race",
     "task": "copy",
     "lab_norm": "pre",
@@ -320,28 +333,16 @@ def test_a_link_with_everything_restores_everything() -> None:
     assert page.link == EVERYTHING
     # no control of that name in this view
     elsewhere = {"sel", "norm_at", "scale", "table", "token", "show", "units", "special", "pair", "score", "sum", "off"}
-    elsewhere |= {
-        "norm_show",
-        "mistake",
-        "stream",
-        "stream_show",
-        "point",
-        "pooling",
-        "shape_show",
-        "site",
-        "grow",
-        "cost",
-        "lab",
-        "task",
-        "lab_norm",
-        "rate",
-        "warm_up",
-        "lab_init",
-    }
+    elsewhere |= {"norm_show", "mistake", "stream", "stream_show", "point", "pooling", "a", "stream_pair", "pair_show"}
+    elsewhere |= {"pair_table", "shape_show", "site", "grow", "cost", "pad_show", "padded_to", "padded_side", "hide"}
+    elsewhere |= {"lab", "task", "lab_norm", "rate", "warm_up", "lab_init"}
     shown = {key: encode(page.value(key)) for key in EVERYTHING if key not in elsewhere}
     assert shown == {key: value for key, value in EVERYTHING.items() if key not in elsewhere}
-    assert page.matrices == {"norms_post", "norms_pre"}
+    assert page.matrices == {"norms_a", "norms_b", "norms_difference"}
+    assert "4 layers × 2 heads, Post-LN" in page.status
     assert "3 layers × 5 heads, Pre-LN" in page.status
+    assert "causal" in page.status
+    assert "float64" in page.status
     assert "(mask off)" in " ".join(page.status.split())
     page.at.run()
     assert page.link == EVERYTHING
@@ -363,7 +364,7 @@ def test_every_control_has_its_value_as_its_default_too() -> None:
     assert told["seed"] == 77
     assert told["text"] == EVERYTHING["text"]
     assert told["heads"] == divisors(20).index(5)
-    assert told["view"] == [1]
+    assert told["view"] == [2]  # the comparison comes first
     assert told["quantity"] == 6
     assert not page.at.warning
 

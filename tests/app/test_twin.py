@@ -48,15 +48,15 @@ def test_every_view_of_the_twin_and_of_both(view: str) -> None:
 
 def test_the_cls_spike_is_there_in_one_placement_and_not_in_the_other() -> None:
     page = Page(view="layernorm", quantity="var_in", beside="true").ok()
-    post, pre = page.matrix("norms_post"), page.matrix("norms_pre")
+    post, pre, _ = page.three("norms")
     assert np.nanmax(post["z"]) == pytest.approx(128.2, abs=0.5)
     assert np.nanmax(pre["z"][:, 0]) < 3
     assert post["high"] == pre["high"]
 
 
 def test_the_stream_grows_in_one_placement_and_not_in_the_other() -> None:
-    table = Page(view="residual", beside="true").ok().at.dataframe[0].value
-    post, pre = (table[table["Placement"] == name]["Mean L2 norm"].to_numpy() for name in ("Post-LN", "Pre-LN"))
+    table = Page(view="residual", stream_pair="growth", beside="true").ok().at.dataframe[0].value
+    post, pre = (table[table["Run"] == name]["Mean L2 norm"].to_numpy() for name in ("Post-LN", "Pre-LN"))
     assert pre[12] > 10 * pre[0]
     assert post.max() < 4 * post.min()
 
@@ -66,8 +66,8 @@ def test_the_heads_are_almost_the_same() -> None:
     moved = page.at.dataframe[0].value["Weight that would have to move"]
     assert moved.mean() < 0.05
     it, animal = 10, 2
-    for placement in ("post", "pre"):
-        assert page.matrix(f"head_{placement}")["z"][it].argmax() == animal
+    for drawn in page.three("head")[:2]:
+        assert drawn["z"][it].argmax() == animal
 
 
 def test_a_twin_that_is_missing_is_said_and_what_is_there_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,8 @@ class Reader:
         self.page.get_by_role("radio", name=name, exact=True).click()
         if name == "Attention":
             return self.until("() => document.querySelector('.st-key-grid')")
+        if name == "Padding":
+            return self.until(f"() => ({MATRIX})('ways_unmasked')?.dataset.painted")
         figures = {
             "LayerNorm": "norm_detail",
             "Residual stream": "stream_growth",
@@ -259,7 +261,8 @@ class Reader:
 
     @property
     def status(self) -> str:
-        return self.page.get_by_role("status").inner_text()
+        """The status line; of two runs one each."""
+        return "\n".join(self.page.get_by_role("status").all_inner_texts())
 
     def colour(self, selector: str, name: str) -> tuple[int, int, int]:
         """A computed colour of the first element that matches, however the browser writes it."""

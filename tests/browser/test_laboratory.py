@@ -63,20 +63,24 @@ def test_one_click_shows_both_placements_and_no_other_costs_a_pass(reader: Reade
     reader.until_address(beside="true")
     assert server.passes == passes + 1
     if view == "attention":
-        assert reader.matrix("head_post")["title"] == "Post-LN · L1 H1"
-        assert reader.matrix("head_pre")["title"] == "Pre-LN · L1 H1"
-        reader.page.locator(".st-key-grid canvas").focus()
-        reader.page.keyboard.press("Home")
-        reader.until_matrix("head_pre", "Pre-LN · L1 H0").until_matrix("head_post", "Post-LN · L1 H0")
+        assert reader.matrix("head_a")["title"] == "Post-LN · L1 H1"
+        assert reader.matrix("head_b")["title"] == "Pre-LN · L1 H1"
+        reader.page.locator(".st-key-moved canvas").focus()
+        for key in ("Home", "ArrowUp", "Enter"):
+            reader.page.keyboard.press(key)
+        reader.until_matrix("head_b", "Pre-LN · L0 H0").until_matrix("head_a", "Post-LN · L0 H0")
+        reader.until_matrix("head_difference", "Pre-LN − Post-LN · L0 H0")
     if view == "layernorm":
-        assert "final norm" in reader.matrix("norms_pre")["y"]
-        assert "final norm" not in reader.matrix("norms_post")["y"]
+        norms = [reader.matrix(f"norms_{end}") for end in ("a", "b", "difference")]
+        assert [drawn["y"] for drawn in norms] == [norms[0]["y"]] * 3
+        assert norms[0]["y"][-1] == "final norm"
     if view == "residual":
-        reader.until_figure("compared_over_depth")
+        for end, title in {"a": "Post-LN", "b": "Pre-LN", "difference": "Pre-LN − Post-LN"}.items():
+            reader.until_matrix(f"stream_{end}", title)
     if view == "shapes":
-        reader.page.locator(".st-key-block_pre [data-site='final_norm.out'] .name").wait_for()
-        reader.page.locator(".st-key-block_post [data-site='attn_out'] .name").click()
-        reader.until_matrix("tensor_pre", "Pre-LN · L1 attn_out").until_matrix("tensor_post", "Post-LN · L1 attn_out")
+        reader.page.locator(".st-key-block_b [data-site='final_norm.out'] .name").wait_for()
+        reader.page.locator(".st-key-block_a [data-site='attn_out'] .name").click()
+        reader.until_matrix("tensor_b", "Pre-LN · L1 attn_out").until_matrix("tensor_a", "Post-LN · L1 attn_out")
     assert server.passes == passes + 1
     reader.page.locator(".st-key-beside label").click()
     reader.until_address(beside=None)

@@ -1,5 +1,6 @@
 """Every parameter survives the way into the address and back; what does not belong there becomes the default."""
 
+import json
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -7,10 +8,25 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from components.address import MAX_CHARACTERS, MAX_FF, MAX_PAD, MAX_WIDTH, PARAMETERS, encode, read, write
+from components.address import (
+    MAX_CHARACTERS,
+    MAX_FF,
+    MAX_PAD,
+    MAX_WIDTH,
+    NUMBER,
+    PARAMETERS,
+    SETTINGS,
+    encode,
+    pack_settings,
+    read,
+    read_settings,
+    write,
+)
 from explorer.config import LIMITS
+from explorer.precision import PRECISIONS
 from explorer.stats.heads import SCORES
 from explorer.stats.layernorm import MISTAKES
+from explorer.stats.masking import WAYS
 from explorer.stats.rollout import SUMS
 from explorer.weights.seeded import MAX_SEED
 
@@ -32,9 +48,13 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "pad_to": st.integers(0, MAX_PAD),
     "pad_side": st.sampled_from(["right", "left"]),
     "mask": st.booleans(),
+    "causal": st.booleans(),
     "device": st.sampled_from(["auto", "cpu", "cuda", "mps"]),
+    "precision": st.sampled_from(list(PRECISIONS)),
     "beside": st.booleans(),
-    "view": st.sampled_from(["attention", "layernorm", "residual", "shapes", "proof", "laboratory"]),
+    "view": st.sampled_from(
+        ["attention", "layernorm", "residual", "shapes", "padding", "proof", "laboratory", "compare"]
+    ),
     "sentence": st.integers(0, 9_999),
     "sel": st.tuples(st.integers(0, 1023), st.integers(0, 1023)),
     "token": st.integers(0, 9_999),
@@ -57,8 +77,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "stream_show": st.sampled_from(["growth", "directions", "token", "checkpoint", "paths", "sentences"]),
     "point": st.sampled_from(["pre", "mid", "post", "final"]),
     "pooling": st.sampled_from(["mean", "cls"]),
-    "shape_show": st.sampled_from(["cost", "growth", "tensor"]),
+    "stream_pair": st.sampled_from(["map", "distance", "growth"]),
+    "pair_show": st.sampled_from(["summary", "outputs"]),
+    "pair_table": st.sampled_from(["heads", "tokens", "settings"]),
+    "shape_show": st.sampled_from(["cost", "growth", "tensor", "parameters"]),
     "site": st.sampled_from(["attn.q", "attn.scores", "resid_post", "embed.sum", "final_norm.out", "token_ids"]),
+    "pad_show": st.sampled_from(["ways", "maps", "mask", "batch", "pooling"]),
+    "padded_to": st.integers(0, MAX_PAD),
+    "padded_side": st.sampled_from(["right", "left"]),
+    "hide": st.sampled_from(list(WAYS)),
     "lab": st.sampled_from(["gradients", "learn", "race"]),
     "task": st.sampled_from(["reverse", "copy", "shift"]),
     "lab_norm": st.sampled_from(["post", "pre"]),
@@ -68,6 +95,16 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "grow": st.sampled_from(["length", "width", "depth"]),
     "cost": st.sampled_from(["flops", "bytes", "parameters"]),
 }
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[str, Any]:
+    """What fixes a run of any source."""
+    values = {key: draw(VALUES[key]) for key in SETTINGS}
+    return values | ({NUMBER: draw(st.integers(0, 10**9))} if values["source"] == "lab" else {})
+
+
+VALUES["a"] = st.just("") | settings().map(pack_settings)
 DEFAULTS = {key: parameter.default for key, parameter in PARAMETERS.items()}
 
 
@@ -141,11 +178,20 @@ def _some(key: str) -> list[Any]:
         "tensor",
         "ff_out",
         "depth",
+        "pooling",
+        "zero_after",
         "race",
         "copy",
         "0.001",
         "50",
         "bytes",
+        "bfloat16",
+        "growth",
+        "outputs",
+        "tokens",
+        "maps",
+        "zero_after",
+        '{"source":"built","seed":"3"}',
     ]
     if key == "off":
         return [(), ((0, 0), (1, 1))]
@@ -188,6 +234,11 @@ HOSTILE = [
     ("site", ""),
     ("grow", "height"),
     ("cost", "flop"),
+    ("pad_show", "heads"),
+    ("padded_to", "513"),
+    ("padded_to", "-1"),
+    ("padded_side", "both"),
+    ("hide", "0"),
     ("show", "maps"),
     ("units", "letters"),
     ("special", "SHOWN"),
@@ -245,12 +296,116 @@ HOSTILE = [
     ("table", "tables"),
     ("scale", "cube"),
     ("text", "x" * (MAX_CHARACTERS + 1)),
+    ("causal", "both"),
+    ("precision", "float8"),
+    ("precision", "double"),
+    ("stream_pair", "maps"),
+    ("pair_show", "output"),
+    ("pair_table", "head"),
+    ("pad_show", "way"),
+    ("padded_to", "513"),
+    ("padded_to", "-1"),
+    ("padded_side", "both"),
+    ("hide", "-inf"),
+    ("shape_show", "parameter"),
+    ("view", "compared"),
+    ("a", "x"),
+    ("a", "built"),
+    ("a", "null"),
+    ("a", "3"),
+    ("a", '"built"'),
+    ("a", "[]"),
+    ("a", '["source","built"]'),
+    ("a", '{"source":"built"'),
+    ("a", "{'source':'built'}"),
+    ("a", '{"source":"built"} x'),
+    ("a", "[" * 10_000),
+    ("a", '{"a":' * 7_000),
+    ("a", '{"source":"built","seed":' + "[" * 9_000 + "]" * 9_000 + "}"),
+    ("a", '{"source":"built","a":"{}"}'),
+    ("a", '{"source":"built","view":"shapes"}'),
+    ("a", '{"source":"built","beside":"true"}'),
+    ("a", '{"source":"built","":""}'),
+    ("a", "{}"),
+    ("a", '{"seed":"1"}'),
+    ("a", '{"source":"minilm","number":"1"}'),
+    ("a", '{"source":"lab","heads":"2"}'),
+    ("a", '{"source":"lab","number":"-1"}'),
+    ("a", '{"source":"lab","number":"1e3"}'),
+    ("a", '{"source":"built","seed":1}'),
+    ("a", '{"source":"built","mask":false}'),
+    ("a", '{"source":"built","seed":null}'),
+    ("a", '{"source":"built","seed":["1"]}'),
+    ("a", '{"source":["built"]}'),
+    ("a", '{"source":{}}'),
+    ("a", '{"source":"theirs"}'),
+    ("a", '{"source":"built","seed":"-1"}'),
+    ("a", '{"source":"built","seed":"1e3"}'),
+    ("a", '{"source":"built","layers":"25"}'),
+    ("a", '{"source":"built","layers":"0"}'),
+    ("a", '{"source":"built","precision":"float8"}'),
+    ("a", '{"source":"built","off":"1"}'),
+    ("a", '{"source":"built","text":"' + "x" * (MAX_CHARACTERS + 1) + '"}'),
+    ("a", '{"source":"built","text":"' + "x" * 100_000 + '"}'),
+    ("a", " " * 200_000 + '{"source":"built"}'),
+    ("a", "9" * 5_000),
+    ("a", "NaN"),
+    ("a", "Infinity"),
+    ("a", '{"source":"built","text":"\\ud800"}'),  # half a character, which no address can hold
+    ("a", '{"source":"built","text":"\\udc00 b"}'),
+    ("a", "__import__('os')"),
 ]
 
 
 @pytest.mark.parametrize(("key", "raw"), HOSTILE, ids=[f"{key}={raw[:12]!r}" for key, raw in HOSTILE])
 def test_a_hostile_value_becomes_the_default_and_is_named(key: str, raw: str) -> None:
     assert read({key: raw}) == (DEFAULTS, [key])
+
+
+@given(settings())
+def test_the_settings_of_any_run_come_back_and_are_written_in_one_way(values: dict[str, Any]) -> None:
+    packed = pack_settings(values)
+    assert read_settings(packed) == values
+    assert [type(value) for value in read_settings(packed).values()] == [type(value) for value in values.values()]
+    assert pack_settings(read_settings(packed)) == packed
+    assert opened(link({"a": packed})) == (DEFAULTS | {"a": packed}, [])
+
+
+@given(settings(), st.randoms())
+def test_settings_in_another_order_or_with_defaults_written_out_are_the_same(
+    values: dict[str, Any], random: Any
+) -> None:
+    """Of one pair there is one link."""
+    written = [(key, encode(value)) for key, value in values.items() if (key, value) != ("layers", 0)]
+    random.shuffle(written)
+    raw = json.dumps(dict(written), indent=1)
+    assert read({"a": raw}) == (DEFAULTS | {"a": pack_settings(values)}, [])
+
+
+def test_only_what_fixes_a_run_is_packed_and_what_would_be_built() -> None:
+    everything = DEFAULTS | {"source": "built", "seed": 7, "mask": False, "text": "a", "sel": (1, 1), "view": "shapes"}
+    assert pack_settings(everything) == '{"source":"built","text":"a","seed":"7","mask":"false"}'
+    assert (
+        pack_settings(everything | {"source": "minilm"}) == '{"source":"minilm","text":"a","seed":"7","mask":"false"}'
+    )
+    of_lab = everything | {"source": "lab", NUMBER: 12}
+    assert pack_settings(of_lab) == '{"source":"lab","text":"a","seed":"7","mask":"false","number":"12"}'
+    assert pack_settings(DEFAULTS) == '{"source":"minilm"}'
+    assert read_settings('{"source":"minilm"}') == {key: DEFAULTS[key] for key in SETTINGS}
+
+
+@pytest.mark.parametrize("letter", ["x", '"', "\\", "\n", "\x01", "\U0001f44d"])
+def test_the_settings_of_the_longest_text_come_back(letter: str) -> None:
+    """Some letters take more room in JSON."""
+    values = {key: DEFAULTS[key] for key in SETTINGS}
+    values |= {"source": "built", "text": letter * MAX_CHARACTERS, "off": tuple((layer, 0) for layer in range(24))}
+    assert read_settings(pack_settings(values)) == values
+
+
+@given(st.text(max_size=40) | st.text('{}[]":,builtsource012', max_size=40))
+def test_nothing_that_is_read_as_settings_is_an_error(raw: str) -> None:
+    values, refused = read({"a": raw})
+    assert refused == ([] if values["a"] or not raw else ["a"])
 
 
 def test_one_bad_value_does_not_spoil_the_good_ones() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import explorer
-from components.request import Request, other_placement, trained_config
-from explorer import MINILM
+from components.address import PARAMETERS
+from components.request import RUNS, Request, existing, other_placement, placements, request_of, trained_config
+from explorer import CLASSROOM, MINILM, MINILM_PRELN, ConfigError, WeightsError
 from explorer.text import Batch
 from tests.helpers import tiny
 
@@ -46,7 +47,18 @@ def test_equal_settings_have_equal_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"mask": False}, {"device": "auto"}, {"seed": 1}, {"init": "normal"}, {"config": tiny(n_layers=1)}]
+    "changes",
+    [
+        {"mask": False},
+        {"causal": True},
+        {"device": "auto"},
+        {"precision": "float64"},
+        {"off": ((0, 1),)},
+        {"seed": 1},
+        {"init": "normal"},
+        {"config": tiny(n_layers=1)},
+    ],
+    ids=str,
 )
 def test_what_changes_the_numbers_changes_the_key(changes: dict[str, Any]) -> None:
     assert key(request(**changes)) != key()
@@ -124,7 +136,11 @@ def test_the_first_layers_of_a_trained_encoder_are_another_run(n_layers: int) ->
     assert cut.model_key != minilm().model_key
 
 
-@pytest.mark.parametrize("changes", [{"mask": False}, {"device": "auto"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"mask": False}, {"device": "auto"}, {"causal": True}, {"precision": "float16"}, {"off": ((5, 0),)}],
+    ids=str,
+)
 def test_mask_and_device_are_in_the_key_of_trained_weights_too(changes: dict[str, Any]) -> None:
     assert key(minilm(**changes)) != key(minilm())
 
@@ -150,3 +166,71 @@ def test_the_other_placement_of_a_built_encoder_holds_all_else(placement: Any, f
     against = final_norm is not None and final_norm != own
     assert other.config.final_norm == (final_norm if against else not own)
     assert replace(other, config=asked.config) == asked
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_of_both_placements_post_ln_comes_first(norm: Any) -> None:
+    asked = request(config=tiny(norm_placement=norm), seed=3, mask=False)
+    both = placements(asked)
+    assert both.names == ("Post-LN", "Pre-LN")
+    assert [one.config.norm_placement for one in (both.a, both.b)] == ["post", "pre"]
+    assert both.asked == asked
+    assert asked in (both.a, both.b)
+    assert both.names != RUNS  # which have other words and buttons
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    """The parameters of a page that was just opened, with some changed."""
+    return {key: parameter.default for key, parameter in PARAMETERS.items()} | changes
+
+
+def test_a_request_of_the_defaults_is_the_trained_encoder() -> None:
+    asked = request_of(settings())
+    assert (asked.source, asked.config, asked.seed, asked.off) == ("minilm", MINILM, 0, ())
+    assert (asked.mask, asked.causal, asked.precision, asked.pad_side, asked.pad_to) == (
+        True,
+        False,
+        "float32",
+        "right",
+        0,
+    )
+    assert request_of(settings(source="minilm-preln", layers=2)).config == replace(MINILM_PRELN, n_layers=2)
+
+
+def test_a_request_of_what_is_built_has_every_setting() -> None:
+    values = settings(
+        source="built", text="x y", layers=3, heads=5, d_model=20, d_ff=9, activation="silu", norm="pre", seed=7,
+        positions="none", final_norm="false", init="normal", pad_to=30, pad_side="left", mask=False, causal=True,
+        device="cpu", precision="bfloat16", off=((0, 1), (2, 4), (2, 5), (3, 0)),
+    )  # fmt: skip
+    asked = request_of(values)
+    assert asked == Request(
+        source="built",
+        config=explorer.EncoderConfig(
+            n_layers=3, n_heads=5, d_model=20, d_ff=9, activation="silu", norm_placement="pre", positions="none",
+            final_norm=False,
+        ),
+        seed=7, init="normal", text="x y", pad_to=30, pad_side="left", mask=False, causal=True, device="cpu",
+        precision="bfloat16", off=((0, 1), (2, 4)),
+    )  # fmt: skip
+    assert request_of(settings(source="built")).config == CLASSROOM
+
+
+def test_the_seed_of_what_is_loaded_is_of_no_account() -> None:
+    assert request_of(settings(seed=9, init="normal", heads=3)) == request_of(settings())
+
+
+def test_what_cannot_be_built_or_was_not_trained_here_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"128.*3|3.*128"):
+        request_of(settings(source="built", heads=3))
+    with pytest.raises(WeightsError, match="laboratory"):
+        request_of(settings(source="lab"))
+    here = request_of(settings(source="lab", number=12, seed=3, heads=3), trained=tiny())
+    assert (here.config, here.seed, here.init) == (tiny(), 12, "xavier")
+
+
+def test_heads_that_an_encoder_does_not_have_cannot_be_off() -> None:
+    off = [(0, 0), (1, 1), (1, 2), (2, 0), (9, 9)]
+    assert existing(off, tiny()) == ((0, 0), (1, 1))
+    assert existing(iter(off), tiny(n_layers=1)) == ((0, 0),)
+    assert existing([], tiny()) == ()

@@ -35,6 +35,7 @@ def show(look: Look) -> None:
         mode = controls.choice(
             "show", "Show", MODES, widget=st.segmented_control, label_visibility="collapsed", required=True
         )
+        controls.attention_options(pair=look.run.batch.is_pair(look.sentence))
     display = Display.of(
         look.run, look.sentence, units=state.get("units"), special=state.get("special"), pair=state.get("pair")
     )

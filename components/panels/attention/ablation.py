@@ -30,7 +30,7 @@ def show(look: Look, display: Display, row: Any) -> None:
     look = replace(look, height=min(look.height, HIGHEST))
     run, off = look.run, state.heads_off(look.run)
     with row:
-        _buttons(look, off)
+        off_buttons(look, off)
     after = state.without(look.answer, off)
     heads = state.table(
         look.answer, look.sentence, ("heads", off), lambda: attention_change(run, after, sentence=look.sentence)
@@ -51,21 +51,34 @@ def show(look: Look, display: Display, row: Any) -> None:
     numbers(outputs, name="ablation", downloads=downloads)
 
 
-def _buttons(look: Look, off: frozenset[tuple[int, int]]) -> None:
-    chosen = (look.layer, look.head)
-    layer = {(look.layer, head) for head in range(look.run.config.n_heads)}
-    every = {(number, head) for number in range(look.run.config.n_layers) for head in range(look.run.config.n_heads)}
-    name = f"L{look.layer} H{look.head}"
+def off_buttons(look: Look, off: frozenset[tuple[int, int]], *, whole_page: bool = False) -> None:
+    """Switch the chosen head, its layer or all heads off and on. `whole_page`: what is off changes the run of the page.
+
+    Of a head that this encoder does not have, nothing can be switched.
+    """
+    config, chosen = look.run.config, (look.layer, look.head)
+    every = {(number, head) for number in range(config.n_layers) for head in range(config.n_heads)}
+    layer = {pair for pair in every if pair[0] == look.layer}
     whole = layer <= off
-    _button("one", f"Switch {name} {'on' if chosen in off else 'off'}", off ^ {chosen})
-    _button("layer", f"Switch layer {look.layer} {'on' if whole else 'off'}", off - layer if whole else off | layer)
-    _button("every", "All off", every, disabled=off == every)
-    _button("none", "All on", (), disabled=not off)
+    options = {
+        "one": (f"Switch L{look.layer} H{look.head} {'on' if chosen in off else 'off'}", off ^ {chosen}),
+        "layer": (f"Switch layer {look.layer} {'on' if whole else 'off'}", off - layer if whole else off | layer),
+        "every": ("All off", every),
+        "none": ("All on", frozenset()),
+    }
+    for key, (label, heads) in options.items():
+        st.button(
+            label,
+            key=f"off_{key}",
+            on_click=partial(_switch, heads, whole_page=whole_page),
+            disabled=heads == off or not heads <= every,
+        )
 
 
-def _button(key: str, label: str, off: Iterable[tuple[int, int]], *, disabled: bool = False) -> None:
-    wanted = tuple(sorted(off))
-    st.button(label, key=f"off_{key}", on_click=lambda: state.put("off", wanted), disabled=disabled)
+def _switch(off: Iterable[tuple[int, int]], *, whole_page: bool) -> None:
+    state.put("off", tuple(sorted(off)))
+    if whole_page:
+        state.run_whole_page()
 
 
 def _head(look: Look, display: Display, run: Run, name: str, off: frozenset[tuple[int, int]]) -> None:

@@ -106,6 +106,11 @@ class Display:
         """Keys that padding took out. Without a mask they have weight, and are shown like any key."""
         return self.padding[self.cols] & self.masked
 
+    @property
+    def after(self) -> np.ndarray:
+        """Which keys stand after the query, `[row, col]`: a causal mask hides them."""
+        return self.cols > self.rows[:, None]
+
     def row_of(self, pos: int) -> int | None:
         """The row in which a token is shown, if it is."""
         return self._place(self.rows, pos)

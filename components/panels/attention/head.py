@@ -15,6 +15,7 @@ from components.panels.attention.grid import about_score, grid, score_picker
 from components.panels.attention.matrices import head_matrix
 from components.panels.look import Look, explain, numbers
 from components.theme import format_number
+from explorer import Run
 from explorer.stats.heads import SCORES
 
 TABLES: Final = {"queries": "Queries of this head", "heads": "Scores of all heads"}
@@ -38,6 +39,7 @@ def show(look: Look, display: Display, row: Any) -> None:
         about_score(),
         about_display(look, display),
         about_padding(look),
+        about_direction(look.run),
     )
     tables(look, display)
 
@@ -143,3 +145,10 @@ def about_padding(look: Look) -> str:
         return "Padding gets no weight: its columns are exactly 0, and its rows mean nothing, so both are hatched."
     share = look.pattern[~padding][:, padding].sum(axis=-1).mean()
     return f"The mask is off: in this head, real tokens give {format_number(100 * share)} % of their weight to padding."
+
+
+def about_direction(run: Run) -> str:
+    """What a causal mask hides."""
+    return (
+        "Attention is causal: what stands after the query is hatched, and has no weight at all." if run.causal else ""
+    )

@@ -19,6 +19,7 @@ ATTENDS = ("query ", " attends to key ", ": ")
 def head_matrix(run: Run, look: Look, display: Display, *, title: str = "", file: str = "") -> Matrix:
     """The chosen head: queries down, keys across."""
     values, _ = display.apply(run.trace.pattern(look.layer)[look.sentence, look.head])
+    values = _seen(run, display, values)
     name = f"L{look.layer} H{look.head}"
     return Matrix(
         values=values,
@@ -44,7 +45,7 @@ def sum_matrix(look: Look, display: Display, name: str) -> Matrix:
     values[np.ix_(real, real)] = what.of(patterns)
     shown, _ = display.apply(np.nan_to_num(values))
     return Matrix(
-        values=shown,
+        values=_seen(run, display, shown),
         title=f"{what.label}, {'L0 to ' if what.over_layers else ''}L{look.layer}{display.suffix}",
         phrase=ATTENDS if not what.over_layers else ("position ", " after this layer, from input ", ": "),
         file=f"{name}-L{look.layer}",
@@ -79,9 +80,11 @@ def product_matrix(look: Look, query: int) -> Matrix:
     """One query against every key: q[d] k[d] / sqrt(d_head) for each dimension; beside it their sum, and the weight."""
     trace, at = look.run.trace, (look.sentence, look.head)
     products = dot_products(trace.q(look.layer)[at][query], trace.k(look.layer)[at])
+    if look.run.causal:
+        products[query + 1 :] = np.nan
     scores = trace.scores(look.layer)[at][query]
     tokens = [visible(token) for token in look.tokens]
-    high = float(np.abs(products).max()) or 1.0
+    high = float(np.nanmax(np.abs(products))) or 1.0
     return Matrix(
         values=products,
         rows=tokens,
@@ -102,7 +105,12 @@ def product_matrix(look: Look, query: int) -> Matrix:
 
 def _layers(look: Look, display: Display) -> Iterator[np.ndarray]:
     for layer in range(look.run.config.n_layers):
-        yield display.apply(look.run.trace.pattern(layer)[look.sentence])[0]
+        yield _seen(look.run, display, display.apply(look.run.trace.pattern(layer)[look.sentence])[0])
+
+
+def _seen(run: Run, display: Display, values: np.ndarray) -> np.ndarray:
+    """The weights `[*axes, row, col]`, without those that a causal mask hides: they are no weights, not small ones."""
+    return np.where(display.after, np.nan, values) if run.causal else values
 
 
 def _sides(display: Display) -> dict[str, Any]:

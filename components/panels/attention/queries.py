@@ -10,7 +10,7 @@ from components import state
 from components.matrix import matrix_canvas, pack_matrix
 from components.panels.attention.display import Display
 from components.panels.attention.grid import about_score, grid, score_picker
-from components.panels.attention.head import about_padding
+from components.panels.attention.head import about_direction, about_padding
 from components.panels.attention.matrices import product_matrix
 from components.panels.attention.token import token_picker
 from components.panels.look import Look, explain, numbers
@@ -43,6 +43,7 @@ def show(look: Look, display: Display, row: Any) -> None:
         f"The largest score is {format_number(best['score'])}, and its weight {format_number(best['weight'])}.",
         "Click a key to make it the query.",
         about_padding(look),
+        about_direction(look.run),
         about_score(),
     )
 

@@ -11,7 +11,7 @@ from components import controls, state
 from components.matrix import matrix_canvas, pack_matrix, packed_values
 from components.panels.attention.display import Display
 from components.panels.attention.grid import about_score, grid, score_picker
-from components.panels.attention.head import choose_token
+from components.panels.attention.head import about_direction, choose_token
 from components.panels.attention.matrices import sum_matrix
 from components.panels.look import Look, explain, numbers
 from explorer.stats.rollout import SUMS
@@ -51,11 +51,12 @@ def show(look: Look, display: Display, row: Any) -> None:
         f"mean, I the identity and l the layer of the chosen head, {look.layer}.",
         "Padding is removed first." if look.padding.any() else "",
         _about_mask(look),
+        about_direction(look.run),
         about_score(),
     )
     rows, cols = np.flatnonzero(~display.row_padding), np.flatnonzero(~display.padding[display.cols])
     names = np.array(display.names, dtype=object)
-    values = packed_values(payload)[np.ix_(rows, cols)]
+    values = np.nan_to_num(packed_values(payload)[np.ix_(rows, cols)])  # what a causal mask hides is 0
     strongest = values.argmax(axis=-1)
     table = pd.DataFrame(
         {

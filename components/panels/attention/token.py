@@ -12,7 +12,7 @@ from components import state
 from components.labels import visible
 from components.matrix import matrix_canvas, pack_matrix
 from components.panels.attention.display import Display
-from components.panels.attention.head import about_display, about_padding
+from components.panels.attention.head import about_direction, about_display, about_padding
 from components.panels.attention.matrices import token_matrix
 from components.panels.look import Look, explain, numbers
 
@@ -34,6 +34,7 @@ def show(look: Look, display: Display, row: Any) -> None:
         "Right: the weight that each token gives to it. Click a row to choose its head, a column to choose its token.",
         about_display(look, display),
         about_padding(look),
+        about_direction(look.run),
     )
     table = _table(look)
     numbers(table, name="token", downloads={"This table as CSV": lambda: table})

@@ -38,6 +38,6 @@ def batch_values_of(look: Look, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def parameters_of(look: Look, name: str) -> tuple[np.ndarray, np.ndarray, float]:
-    """gamma, beta and eps of this norm."""
+    """gamma, beta and eps of this norm, as the run used them."""
     norm, layer = parse(name)
-    return look.answer.model.norm_parameters(norm, layer)
+    return look.answer.model.norm_parameters(norm, layer, look.run.precision)

@@ -36,8 +36,8 @@ class Checkpoints:
 
     @property
     def names(self) -> list[str]:
-        """How they are called on the page: `L0 pre`, `L3 mid`, `final norm`."""
-        return ["final norm" if point == "final" else f"L{layer} {point}" for point, layer in self.points]
+        """How they are called on the page."""
+        return [checkpoint_name(*point) for point in self.points]
 
     @property
     def name(self) -> str:
@@ -77,6 +77,11 @@ class Checkpoints:
         """A column of the table of the stream as `[checkpoint, pos]`; NaN at padding, and where there is no value."""
         of = stream.assign(checkpoint=np.repeat(np.arange(len(self.points)), int((~look.padding).sum())))
         return token_matrix(of, range(len(self.points)), "checkpoint", value, len(look.tokens))
+
+
+def checkpoint_name(point: object, layer: object) -> str:
+    """How a checkpoint is called on the page: `L0 pre`, `L3 mid`, `final norm`."""
+    return "final norm" if point == "final" else f"L{layer} {point}"
 
 
 def stream_table(look: Look) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from components.figures.growth import growth_curves
 from components.figures.shapes import cost_bars
 from components.panels.look import Look, chart
 from components.theme import format_bytes, format_number
+from explorer import Run
 from explorer.config import LIMITS
 from explorer.stats import cost_by_part
 from explorer.stats.shapes import Size, crossover_length, crossover_width, growth, steps
@@ -24,7 +25,7 @@ LINES: Final = {
         "score_flops": "scores and weighted sum alone",
         "feed_forward_flops": "feed-forward",
     },
-    "bytes": {"attention_bytes": "attention weights of all layers and heads, float32"},
+    "bytes": {"attention_bytes": "attention weights of all layers and heads"},
     "parameters": {
         "parameters": "all",
         "attention_parameters": "attention (4 d_model² a layer)",
@@ -46,23 +47,36 @@ def by_part(look: Look) -> tuple[pd.DataFrame, list[str]]:
         alt="Share of parameters and FLOPs by part",
     )
     table = every_step(look)
-    hidden = look.run.use_mask and look.run.batch.n_padding
     return table, [
         f"In all: {format_number(int(table['parameters'].sum()))} parameters, "
         f"{format_number(int(table['flops'].sum()))} FLOPs in matrix products (a multiply-add counts 2), "
         f"{format_bytes(look.run.n_bytes)} recorded.",
-        "The mask [batch, 1, 1, key] is broadcast onto [batch, head, query, key]: one row a sentence for all its heads "
-        "and queries."
-        if hidden
-        else "No mask is applied in this run, so it is no step of it. Pad the sentences to see it.",
+        _about_mask(look.run),
     ]
+
+
+def _about_mask(run: Run) -> str:
+    """How the mask of a run is shaped, if it has one."""
+    if run.causal:
+        return (
+            "The mask [batch, 1, query, key] is broadcast onto [batch, head, query, key]: attention is causal, so each "
+            "query has a row of its own."
+        )
+    if run.use_mask and run.batch.n_padding:
+        return (
+            "The mask [batch, 1, 1, key] is broadcast onto [batch, head, query, key]: one row a sentence for all its "
+            "heads and queries."
+        )
+    return "No mask is applied in this run, so it is no step of it. Pad the sentences to see it."
 
 
 def every_step(look: Look) -> pd.DataFrame:
     """Every step from token ids to the output, in order."""
     batch, pos = look.run.batch.token_ids.shape
     masked = bool(look.run.use_mask and look.run.batch.n_padding)
-    table = steps(look.run.config, batch=batch, pos=pos, masked=masked)
+    table = steps(
+        look.run.config, batch=batch, pos=pos, masked=masked, causal=look.run.causal, precision=look.run.precision
+    )
     table["axes"] = [f"[{', '.join(axes.split())}]" for axes in table["axes"]]
     table["shape"] = [f"[{', '.join(str(size) for size in shape)}]" for shape in table["shape"]]
     table["site"] = table["site"].fillna("")
@@ -80,7 +94,8 @@ def growing(look: Look) -> tuple[pd.DataFrame, list[str]]:
     batch, pos = look.run.batch.token_ids.shape
     present = {"length": pos, "width": config.d_model, "depth": config.n_layers}[over]
     marks = _marks(look, over, cost)
-    table = growth(config, over, _sizes(over, present, [at for at, _ in marks]), batch=batch, pos=pos)
+    sizes = _sizes(over, present, [at for at, _ in marks])
+    table = growth(config, over, sizes, batch=batch, pos=pos, precision=look.run.precision)
     figure = growth_curves(
         table["value"].to_numpy(),
         {label: table[column].to_numpy() for column, label in LINES[cost].items()},

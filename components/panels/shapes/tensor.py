@@ -96,6 +96,12 @@ class Opened:
         """The size at which the colours end."""
         return 1.0 if self.site == WEIGHTS else clear_end(self.values[~padding])
 
+    def _seen(self, run: Run) -> np.ndarray:
+        """What is drawn: weights that a causal mask hides are no weights, and are hatched."""
+        if not (run.causal and self.site == WEIGHTS):
+            return self.values
+        return np.where(np.triu(np.ones(self.values.shape, dtype=bool), k=1), np.nan, self.values)
+
     def draw(self, look: Look, *, key: str, title: str = "", end: float | None = None) -> None:
         """On a canvas, a row a token. `end` is where the colours end, if several have one scale."""
         high = end or self.end(look.padding)
@@ -106,7 +112,7 @@ class Opened:
             tokens = [visible(token) for token in look.tokens]
             return pack_matrix(
                 Matrix(
-                    values=self.values,
+                    values=self._seen(look.run),
                     rows=tokens,
                     cols=tokens if square else [str(number) for number in range(self.values.shape[1])],
                     title=title or self.name,
