@@ -27,8 +27,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Two processes, each with models of its own. Tests in the browser come after them, one by one: they watch the clock.
 unit: $(VENV)/.dev browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 -m "not browser"
+	$(BIN)/python -m pytest -m browser
 
 bench: $(VENV)/.bench browser
 	$(BIN)/python -m benchmarks.run

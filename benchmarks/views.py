@@ -10,14 +10,16 @@ pass.
 """
 
 import argparse
+import json
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.browser import Tab, launch, serve
+from benchmarks.browser import Server, Tab, launch, serve
 from benchmarks.case import sentence
 
 LENGTHS: Final = (64, 512)
@@ -40,6 +42,17 @@ WALK: Final = (
 )
 """What is pressed, and the picture that comes. Before the next round each view is set back to its first part."""
 FIRST: Final = (("Shapes", "Cost of a run"), ("Residual stream", "Growth"), ("LayerNorm", "Tokens"))
+TWO: Final = (
+    ("A and B", "distance"),
+    ("LayerNorm", "norms_difference"),
+    ("Residual stream", "stream_difference"),
+    ("Distance", "distance"),
+    ("Shapes", "block_b"),
+    ("Tensor", "tensor_difference"),
+    ("Attention", "head_difference"),
+)
+"""The same where two runs are compared: the same text, bidirectional and causal."""
+FIRST_OF_TWO: Final = (("Shapes", "Blocks"), ("Residual stream", "Map"))
 
 
 def main() -> None:
@@ -51,29 +64,47 @@ def main() -> None:
     load = os.getloadavg()[0]
     with sync_playwright() as playwright, serve("components.serve") as server, launch(playwright) as browser:
         for n_tokens in LENGTHS:
-            found: dict[str, list[float]] = defaultdict(list)
             text = "\n".join(sentence(n_tokens, first) for first in range(arguments.rounds))
-            tab = Tab(browser, server.url, {"text": text})
-            passes = server.passes
-            for number in range(arguments.rounds):
-                if number:
-                    tab.choose_sentence(number, "grid")
-                for label, name in WALK:
-                    found[label].append(tab.choose(label, name)["shown"][name])
-                for view, part in FIRST:
-                    for label in (view, part):
-                        tab.page.get_by_role("radio", name=label, exact=True).click()
-                        tab.settle()
-                tab.choose("Attention", "grid")
-            if server.passes != passes:
-                raise SystemExit(f"{server.passes - passes} forward passes for choices of what is looked at.")
-            tab.close()
+            a = json.dumps({"source": "minilm", "text": text})
+            found = _walk(browser, server, {"text": text}, WALK, FIRST, "grid", arguments.rounds)
+            two = {"text": text, "a": a, "causal": "true"}
+            compared = _walk(browser, server, two, TWO, FIRST_OF_TWO, "head_difference", arguments.rounds)
+            found |= {f"two runs: {label}": times for label, times in compared.items()}
             for label, times in found.items():
                 low, median, high = np.quantile(times, [0.25, 0.5, 0.75])
                 print(
                     f"| {label} | {n_tokens} | {median:,.0f} ({low:,.0f} to {high:,.0f}) | {len(times)} |", flush=True
                 )
     print(f"\nLoad of the machine, {os.cpu_count()} cores: {load:.1f} before, {os.getloadavg()[0]:.1f} after.")
+
+
+def _walk(
+    browser: Browser,
+    server: Server,
+    link: dict[str, str],
+    walk: Sequence[tuple[str, str]],
+    first: Sequence[tuple[str, str]],
+    start: str,
+    rounds: int,
+) -> dict[str, list[float]]:
+    """Times of each choice, round by round. `start` is the picture of attention, with which each round begins."""
+    found: dict[str, list[float]] = defaultdict(list)
+    tab = Tab(browser, server.url, link)
+    passes = server.passes
+    for number in range(rounds):
+        if number:
+            tab.choose_sentence(number, start)
+        for label, name in walk:
+            found[label].append(tab.choose(label, name)["shown"][name])
+        for view, part in first:
+            for label in (view, part):
+                tab.page.get_by_role("radio", name=label, exact=True).click()
+                tab.settle()
+        tab.choose("Attention", start)
+    if server.passes != passes:
+        raise SystemExit(f"{server.passes - passes} forward passes for choices of what is looked at.")
+    tab.close()
+    return found
 
 
 if __name__ == "__main__":
