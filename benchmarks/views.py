@@ -47,12 +47,11 @@ TWO: Final = (
     ("LayerNorm", "norms_difference"),
     ("Residual stream", "stream_difference"),
     ("Distance", "distance"),
-    ("Shapes", "block_b"),
-    ("Tensor", "tensor_difference"),
+    ("Shapes", "tensor_difference"),
     ("Attention", "head_difference"),
 )
 """The same where two runs are compared: the same text, bidirectional and causal."""
-FIRST_OF_TWO: Final = (("Shapes", "Blocks"), ("Residual stream", "Map"))
+FIRST_OF_TWO: Final = (("Residual stream", "Map"),)
 
 
 def main() -> None:
@@ -67,7 +66,7 @@ def main() -> None:
             text = "\n".join(sentence(n_tokens, first) for first in range(arguments.rounds))
             a = json.dumps({"source": "minilm", "text": text})
             found = _walk(browser, server, {"text": text}, WALK, FIRST, "grid", arguments.rounds)
-            two = {"text": text, "a": a, "causal": "true"}
+            two = {"text": text, "a": a, "causal": "true", "shape_show": "tensor"}
             compared = _walk(browser, server, two, TWO, FIRST_OF_TWO, "head_difference", arguments.rounds)
             found |= {f"two runs: {label}": times for label, times in compared.items()}
             for label, times in found.items():
