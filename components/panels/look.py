@@ -17,6 +17,8 @@ from components.theme import Palette, format_number
 from explorer import Run
 from explorer.stats.heads import SCORES
 
+MOST_ROWS = 1000
+"""Of a table on the page. A number for each norm at each of 512 tokens would take a third of a second at each click."""
 PICTURE_FIRST = 0.06
 """Seconds that a table waits. What comes together is laid out together: the picture would be seen 100 ms later."""
 
@@ -240,10 +242,15 @@ HEADINGS = {
 def numbers(
     table: pd.DataFrame, *, name: str, downloads: dict[str, Callable[[], pd.DataFrame]], height: int = 250
 ) -> None:
-    """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for."""
+    """The numbers behind the figure, and their downloads as CSV. The files are made when they are asked for.
+
+    Of a long table the page has the first rows, and says so.
+    """
     time.sleep(PICTURE_FIRST)
+    if len(table) > MOST_ROWS:
+        explain(f"The table has the first {MOST_ROWS:,} of {len(table):,} rows; the file has all.")
     headings = HEADINGS | {score: SCORES[score].label for score in SCORES if score != "entropy"}
-    shown = table.drop(columns=["sentence", "pos"], errors="ignore").rename(columns=headings)
+    shown = table.head(MOST_ROWS).drop(columns=["sentence", "pos"], errors="ignore").rename(columns=headings)
     for column in shown.select_dtypes(["object", "string"]).columns:
         shown[column] = shown[column].map(visible)
     st.dataframe(_written(shown), key=f"{name}_table", hide_index=True, height=height)

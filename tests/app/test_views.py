@@ -130,3 +130,11 @@ def test_the_share_of_weight_that_padding_takes_without_the_mask() -> None:
     assert "mask off" not in page.status
     page.set("sentence", 0)
     assert "adding" not in page.explanation
+
+
+def test_a_long_table_has_its_first_rows_on_the_page_and_all_in_its_file() -> None:
+    text = words(200)
+    page = Page(**SMALL, text=text, view="padding", padded_to="260").ok()
+    table = page.at.dataframe[0].value
+    assert len(table) == 1000
+    assert "the first 1,000 of 1,010 rows; the file has all" in page.explanation

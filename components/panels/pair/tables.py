@@ -16,7 +16,6 @@ ONE_SCALE: Final = (
     "What only one run has is hatched in the other: it is missing, not 0."
 )
 
-
 HEADINGS: Final = {
     "setting_a": "{a}",
     "setting_b": "{b}",
