@@ -7,10 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from components import state
-from components.labels import shorten, visible
-from components.matrix import Matrix, matrix_canvas, pack_matrix
 from components.panels.look import Look
 from components.panels.padding.chosen import Shown, lengths_of, width_for
+from components.panels.residual.sentences import cosine_map, sentence_names
 from components.theme import format_number
 from explorer.stats.residual import SentenceVectors, cosine, cosine_matrix, l2_norm, sentence_vectors
 
@@ -35,7 +34,9 @@ def show(look: Look) -> Shown:
     )
     for column, (key, title, vectors) in with_columns:
         with column:
-            _cosines(look, masked, key, title, cosine_matrix(vectors))
+            # Few sentences need no more height than their cells.
+            height = min(look.height, AROUND + LARGEST * len(vectors))
+            cosine_map(look, masked, cosine_matrix(vectors), key=key, title=title, file=title, height=height)
     table = errors(look, width, right, wrong)
     return Shown(table, _said(look, width, right, table), {"Vectors as CSV": lambda: _all_vectors(look, right)})
 
@@ -58,43 +59,8 @@ def errors(look: Look, width: int, right: SentenceVectors, unmasked: SentenceVec
         columns[f"{name}_cosine"] = cosine(true, vectors)
         columns[f"{name}_distance"] = l2_norm(vectors - true)
     return pd.DataFrame(
-        {"sentence_text": _names(look, 60), "n_tokens": lengths, "n_padding": width - lengths, **columns}
+        {"sentence_text": sentence_names(look, 60), "n_tokens": lengths, "n_padding": width - lengths, **columns}
     )
-
-
-def _cosines(look: Look, answer: state.Answer, key: str, title: str, cosines: np.ndarray) -> None:
-    names = _names(look, 24)
-
-    def make() -> bytes:
-        return pack_matrix(
-            Matrix(
-                values=cosines,
-                rows=names,
-                cols=names,
-                title=title,
-                row_title="sentence",
-                col_title="sentence",
-                phrase=("", " and ", ": cosine "),
-                unit="cosine",
-                low=-1.0,
-                high=1.0,
-                written=True,
-                chosen_row=look.sentence,
-                file=title,
-            )
-        )
-
-    matrix_canvas(
-        state.payload(answer, look.sentence, (key, answer.lines), make),
-        key=key,
-        height=min(look.height, AROUND + LARGEST * len(names)),  # few sentences need no more
-        on_pick=lambda first, second: state.put("sentence", second if first is None else first),
-    )
-
-
-def _names(look: Look, most: int) -> list[str]:
-    texts = zip(look.answer.lines, look.run.batch.sentences, strict=True)
-    return [f"{line}: {shorten(visible(text), most)}" for line, text in texts]
 
 
 def _all_vectors(look: Look, right: SentenceVectors) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from components.panels.layernorm.names import norm_name
 from components.panels.look import Look, explain
 from components.panels.overview import Scale
 from components.panels.pair.tables import ONE_SCALE, about_largest, pair_numbers, tidy
-from components.panels.pair.three import three
+from components.panels.pair.three import three_overviews
 from components.panels.pair.two import Two
 from components.theme import format_number
 
@@ -24,23 +24,16 @@ def show(two: Two) -> None:
     tables = _table(two.a), _table(two.b)
     found, values = two.slots(tables, ("norm", "layer"), quantity)
     rows = [norm_name(str(norm), layer) for norm, layer in found]
-    three(
+    three_overviews(
         two,
         values,
+        rows,
         key="norms",
         of=quantity,
-        titles=[*two.names, two.difference],
         scale=Scale.of([values.a, values.b]),
-        height=two.a.height,
-        marked=(None, two.slot),
-        col_paddings=[two.padding] * 3,
-        rows=rows,
-        cols=two.tokens,
         row_title="LayerNorm",
-        col_title="token",
-        phrase=("at ", ", ", f": {QUANTITIES[quantity].lower()} "),
+        quantity=QUANTITIES[quantity].lower(),
         unit=UNITS[quantity.partition("_")[0]],
-        square=False,
         on_pick=partial(_pick, two, rows),
     )
     largest = {

@@ -15,7 +15,7 @@ from components.matrix import Matrix, matrix_canvas, pack_matrix
 from components.panels.look import Look, chart, explain
 from components.panels.overview import Scale
 from components.panels.pair.tables import ONE_SCALE, about_largest, pair_numbers, tidy
-from components.panels.pair.three import three
+from components.panels.pair.three import three_overviews
 from components.panels.pair.two import Two, in_one_table
 from components.panels.residual import QUANTITIES
 from components.panels.residual.checkpoints import Checkpoints, checkpoint_name, stream_table
@@ -49,23 +49,16 @@ def _map(two: Two) -> tuple[pd.DataFrame, list[str]]:
         found, values = found[1:], Sides(*(array[1:] for array in values))
     rows = [checkpoint_name(*row) for row in found]
     length = quantity in ("norm", "added")
-    three(
+    three_overviews(
         two,
         values,
+        rows,
         key="stream",
         of=quantity,
-        titles=[*two.names, two.difference],
         scale=Scale.of([values.a, values.b], limit=None if length else 1.0),
-        height=two.a.height,
-        marked=(None, two.slot),
-        col_paddings=[two.padding] * 3,
-        rows=rows,
-        cols=two.tokens,
         row_title="checkpoint",
-        col_title="token",
-        phrase=("at ", ", ", f": {_small(QUANTITIES[quantity])} "),
+        quantity=_small(QUANTITIES[quantity]),
         unit="L2 norm" if length else "cosine",
-        square=False,
         on_pick=partial(_pick, two, rows),
     )
     table = tidy(two, values, rows, "checkpoint")

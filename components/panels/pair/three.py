@@ -68,3 +68,38 @@ def three(
                 marked=marked,
                 on_pick=on_pick,
             )
+
+
+def three_overviews(
+    two: Two,
+    values: Sequence[np.ndarray],
+    rows: Sequence[str],
+    *,
+    key: str,
+    of: Hashable,
+    scale: Scale,
+    row_title: str,
+    quantity: str,
+    unit: str,
+    on_pick: Pick,
+) -> None:
+    """One number of every token at each row, `[row, slot]`, of both runs and the difference: padding hatched."""
+    three(
+        two,
+        values,
+        key=key,
+        of=of,
+        titles=[*two.names, two.difference],
+        scale=scale,
+        height=two.a.height,
+        marked=(None, two.slot),
+        col_paddings=[two.padding] * 3,
+        rows=rows,
+        cols=two.tokens,
+        row_title=row_title,
+        col_title="token",
+        phrase=("at ", ", ", f": {quantity} "),
+        unit=unit,
+        square=False,
+        on_pick=on_pick,
+    )

@@ -11,6 +11,7 @@ from components.labels import shorten, visible
 from components.matrix import Matrix, matrix_canvas, pack_matrix
 from components.panels.look import Look
 from components.panels.residual.checkpoints import Checkpoints
+from components.state import Answer
 from components.theme import format_number
 from explorer.stats.residual import SentenceVectors, cosine_matrix, sentence_vectors
 
@@ -28,7 +29,22 @@ def show(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.Data
     """The cosine between every two of the typed sentences."""
     pooling = state.get("pooling")
     cosines = cosine_matrix(getattr(_vectors(look), pooling))
-    names = [f"{line}: {shorten(visible(text), 24)}" for line, text in _lines(look)]
+    cosine_map(look, look.answer, cosines, key="sentences", title=TITLES[pooling], file=f"sentences-{pooling}")
+    return _pairs(look, cosines), _said(look, pooling, cosines)
+
+
+def cosine_map(
+    look: Look,
+    answer: Answer,
+    cosines: np.ndarray,
+    *,
+    key: str,
+    title: str,
+    file: str,
+    height: int | None = None,
+) -> None:
+    """The cosine between every two sentences of a run of the page's text. A click chooses a sentence."""
+    names = sentence_names(look, 24)
 
     def make() -> bytes:
         return pack_matrix(
@@ -36,7 +52,7 @@ def show(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.Data
                 values=cosines,
                 rows=names,
                 cols=names,
-                title=TITLES[pooling],
+                title=title,
                 row_title="sentence",
                 col_title="sentence",
                 phrase=("", " and ", ": cosine "),
@@ -45,17 +61,21 @@ def show(look: Look, points: Checkpoints, stream: pd.DataFrame) -> tuple[pd.Data
                 high=1.0,
                 written=True,
                 chosen_row=look.sentence,
-                file=f"sentences-{pooling}",
+                file=file,
             )
         )
 
     matrix_canvas(
-        state.payload(look.answer, look.sentence, ("sentences", pooling, look.answer.lines), make),
-        key="sentences",
-        height=look.height,
+        state.payload(answer, look.sentence, (key, file, answer.lines), make),
+        key=key,
+        height=height or look.height,
         on_pick=lambda first, second: state.put("sentence", second if first is None else first),
     )
-    return _pairs(look, cosines), _said(look, pooling, cosines)
+
+
+def sentence_names(look: Look, most: int) -> list[str]:
+    """The line of each sentence, and its first letters."""
+    return [f"{line}: {shorten(visible(text), most)}" for line, text in _lines(look)]
 
 
 def downloads(look: Look, part: str) -> dict[str, Callable[[], pd.DataFrame]]:
